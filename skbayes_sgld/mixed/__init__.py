@@ -25,8 +25,8 @@ Read in the order of a fit:
    * ``standardised``, else: all parameters, in :mod:`coordinates` about the :mod:`mode`; with few
      of them in those of :mod:`given_scales`. :mod:`cubic` may stand for the rows.
 
-   Where effects are integrated out, a draw of them is made from a generator that is seeded by the
-   other parameters. :mod:`polynomial` is what the fitted polynomials share.
+   Where effects are integrated out (:mod:`integrated`), a draw of them is made from a generator
+   that is seeded by the other parameters. :mod:`polynomial` is what the polynomials share.
 4. :mod:`predictor`: predictions, in which a new label draws its effects from the population.
    :mod:`report`, :mod:`shrinkage` and :mod:`group_density` are tables, displays, and groups that
    are left out.

@@ -29,12 +29,11 @@ from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._random import normals_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import multiply_blocks
+from skbayes_sgld.mixed.integrated import IntegratedPosterior
 from skbayes_sgld.mixed.label_rows import LabelBlock
 from skbayes_sgld.mixed.mode import JointMode
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
-from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameters import Parameters
-from skbayes_sgld.posterior.protocol import Facts, Reported
 
 _NUMBERS = 2**16  # rows of a block times positions
 _FARTHEST = 2.0  # step of a label's predictor to its mode
@@ -405,7 +404,7 @@ def _inverse_root(G: Any, R: Array) -> Array:
     return inverse
 
 
-class ByLabelPosterior(BasePosterior):
+class ByLabelPosterior(IntegratedPosterior):
     """Posterior of coefficients, hyperparameters and own parameters, without the effects.
 
     Parameters
@@ -425,23 +424,6 @@ class ByLabelPosterior(BasePosterior):
         name = posterior.parameters.names[effects.start]
         self._first_reported = posterior.parameters.reported_names.index(name)
 
-    @property
-    def own_parameters(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """Own parameters of the likelihood."""
-        return self.model.likelihood.own
-
-    @property
-    def facts(self) -> Facts:
-        """Facts about the posterior's shape and cost."""
-        return Facts(
-            has_mode=True,
-            one_mode=True,
-            hierarchical=True,
-            many_at_once=True,
-            thread_safe=True,
-            total_weight=self.model.model.total_weight,
-        )
-
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         value, grad = self._likelihood.value_and_grad(theta)
@@ -452,22 +434,13 @@ class ByLabelPosterior(BasePosterior):
         """Log posterior density of theta up to a constant ``(C,)``."""
         return _finite(self._likelihood.value(theta) + self.parameters.log_prior(theta))
 
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        return self.value_and_grad(theta)[1]
-
     def start(self) -> Array:
         """A point near the mode."""
         return self._start
 
     # ---- reported parameters --------------------------------------------------------------------
 
-    @property
-    def reported(self) -> Reported:
-        """Reported parameters of the mixed model; the effects are drawn given theta."""
-        return Reported(self.model.reported.names, self._complete, self._sampled)
-
-    def _complete(self, theta: Array) -> Array:
+    def complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``: the draw of effects belongs to theta."""
         q, L = self._likelihood.q, self._likelihood.n_labels
         others, first = self.parameters.to_reported(theta), self._first_reported
@@ -486,7 +459,7 @@ class ByLabelPosterior(BasePosterior):
             out[k : k + step, first:end].reshape(len(some), L, q)[...] = effects.transpose(1, 2, 0)
         return out
 
-    def _sampled(self, values: Array) -> Array:
+    def shortened(self, values: Array) -> Array:
         """Theta ``(S, P)`` of reported parameters."""
         theta = self.model.reported.theta(values)
         first = self._first

@@ -8,7 +8,6 @@ coefficients of a draw are an exact draw given these numbers.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,9 @@ from skbayes_sgld._linalg import inverse_factors
 from skbayes_sgld._random import normals_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
+from skbayes_sgld.mixed.integrated import IntegratedPosterior
 from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.mixed.working import WorkingModel
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.protocol import Facts, Reported
 
 _NUMBERS = 2**21  # of the largest array of a pass over positions
 _FEW_NUMBERS = 2048  # that an evaluation reads, so that many positions cost little more than one
@@ -161,7 +159,7 @@ class Marginal:
         return np.einsum("cij,cj->ci", T, np.einsum("cji,cj->ci", inverse, half))
 
 
-class CollapsedPosterior(BasePosterior):
+class CollapsedPosterior(IntegratedPosterior):
     """Posterior of hyperparameters and log noise variance of a mixed model with normal noise.
 
     Parameters
@@ -188,28 +186,12 @@ class CollapsedPosterior(BasePosterior):
         origin[0, model.n_features : model.linear_prior.width] = level
         self._square = float(weight @ np.square(y))
         self.marginal = self._marginal_of(weight, y, origin)
+        self.many_at_once = self.marginal.gram.size <= _FEW_NUMBERS
 
     def _marginal_of(self, weight: Array, y: Array, origin: Array) -> Marginal:
         working = WorkingModel(self.model)
         gram = working.gram(weight, weight * y, self._square)
         return Marginal(working, gram, self._n_total, origin)
-
-    @property
-    def own_parameters(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """Own parameters of the likelihood."""
-        return self.model.likelihood.own
-
-    @property
-    def facts(self) -> Facts:
-        """Facts about the posterior's shape and cost."""
-        return Facts(
-            has_mode=True,
-            one_mode=True,
-            hierarchical=True,
-            many_at_once=self.marginal.gram.size <= _FEW_NUMBERS,
-            thread_safe=True,
-            total_weight=self._n_total,
-        )
 
     # ---- the density ----------------------------------------------------------------------------
 
@@ -233,10 +215,6 @@ class CollapsedPosterior(BasePosterior):
         """Log posterior density of theta up to a constant ``(C,)``."""
         return self.value_and_grad(theta)[0]
 
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        return self.value_and_grad(theta)[1]
-
     def start(self) -> Array:
         """Hyperparameters in the middle of their prior, half the variance of y for the noise."""
         h = self.model.covariances.start()
@@ -246,14 +224,7 @@ class CollapsedPosterior(BasePosterior):
 
     # ---- reported parameters --------------------------------------------------------------------
 
-    @property
-    def reported(self) -> Reported:
-        """Reported parameters of the mixed model; the coefficients are drawn given theta."""
-        return replace(
-            self.model.reported, values=self._complete, theta=self._sampled, moves=np.asarray
-        )
-
-    def _complete(self, theta: Array) -> Array:
+    def complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``: the draw of coefficients belongs to theta."""
         out = np.empty((len(theta), self.model.n_params))
         step = self.marginal.step_of_draws
@@ -267,7 +238,7 @@ class CollapsedPosterior(BasePosterior):
             out[first : first + len(some)] = self.model.reported.values(whole)
         return out
 
-    def _sampled(self, values: Array) -> Array:
+    def shortened(self, values: Array) -> Array:
         """Theta ``(S, P)`` of reported parameters."""
         base, h = self.model.split(self.model.reported.theta(values))
         return np.hstack([h, base[:, self.model.n_linear :]])

@@ -7,7 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+    effects,
+)
 from skbayes_sgld.priors import GroupPrior
 from tests.marks import SHORT, short_chains
 
@@ -167,6 +172,20 @@ def test_data_sets_of_other_likelihoods_have_them_too(frame, target):
     model = SGLDLogisticRegression(group_effects={"subject": "intercept"}, random_state=0, **SHORT)
     data = model.fit(frame[["subject", "x"]], target > 1.0).posterior_.to_xarray()
     assert data["effect_subject"].dims == ("chain", "draw", "subject", "subject_effect")
+
+
+def test_data_sets_have_them_where_effects_are_integrated_out():
+    pytest.importorskip("xarray")
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 10
+    counts = rng.poisson(np.exp(1.5 + 0.4 * rng.normal(size=10)[labels]))
+    model = SGLDPoissonRegressor(group_effects={"g": "intercept"}, random_state=0)
+    model.fit(pd.DataFrame({"g": labels, "x": rng.normal(size=200)}), counts)
+    assert model.parameterization_ == "by_label"
+    data = model.posterior_.to_xarray()
+    assert data["coef"].dims == ("chain", "draw", "feature")
+    of_label = data["effect_g"].sel(g=7, g_effect="intercept")
+    np.testing.assert_array_equal(of_label, model.posterior_["effect[g=7, intercept]"])
 
 
 def test_outputs_have_effects_of_their_own(frame, target):
