@@ -366,7 +366,7 @@ class FittedRows:
         mixed = getattr(self.unwrapped.model._fitted, "mixed", None)
         if mixed is None or self.held_out:
             return np.zeros(len(rows), bool)
-        alone: Array = mixed.decide_alone(self.data[0])[rows]
+        alone: Array = mixed.decide_alone(self.data[0], self.weight)[rows]
         return alone
 
     def some_draws(self, n_draws: int | None) -> Any:

@@ -328,11 +328,14 @@ class LabelQuadrature:
 
 
 def _grid(n_nodes: int, q: int) -> tuple[Array, Array]:
-    """Nodes ``(K, q)`` of a quadrature, and the logs of their weights times a normal density."""
+    """Nodes ``(K, q)`` of a quadrature, and the logs of their weights times a normal density.
+
+    Without the corners of the grid values have another constant, which no posterior depends on.
+    """
     z, w = np.polynomial.hermite_e.hermegauss(n_nodes)
     grid = np.array(list(product(range(n_nodes), repeat=q)))
     weight = np.prod(w[grid] / w.sum(), axis=1)
-    keep = np.square(z[grid]).sum(axis=1) < 1.001 * z[-1] ** 2  # without the corners
+    keep = np.square(z[grid]).sum(axis=1) < 1.001 * z[-1] ** 2
     nodes = z[grid[keep]]
     # with the normal density in place of its weight function
     return nodes, np.log(weight[keep]) + 0.5 * np.square(nodes).sum(axis=1)

@@ -94,13 +94,14 @@ class MixedColumns:
         """Mask ``(n,)`` of encoded rows without which nothing is known of an effect of their own.
 
         Their label has no more rows than effects. All draws of such an effect are near the row, and
-        none is near those without the row: weights cannot leave it out.
+        none is near those without the row: weights cannot leave it out. A row of weight w counts
+        as w rows.
         """
         alone = np.zeros(X.shape[0], bool)
+        counted = None if weight is None else np.where(weight > 0, np.maximum(weight, 1.0), 0.0)
         for term in self.terms:
             if term.by_label:
                 codes = term.codes(X).astype(np.int64)
-                counted = None if weight is None else weight > 0
                 n_rows = np.bincount(codes, counted, minlength=len(term.labels))
                 alone |= n_rows[codes] <= len(term.effects)
         return alone
@@ -112,9 +113,9 @@ class MixedColumns:
 
     def predictor(self, linear: LinearPredictor, parts: dict[str, Array]) -> MixedPredictor:
         """Predictors under the draws of all parts of a model."""
-        return MixedPredictor(linear, self, *self.split(parts))
+        return MixedPredictor(linear, self, *self.effects_and_roots(parts))
 
-    def split(self, parts: dict[str, Array]) -> tuple[list[Array], list[Array]]:
+    def effects_and_roots(self, parts: dict[str, Array]) -> tuple[list[Array], list[Array]]:
         """Effects ``(S, L, q)`` and factor ``(S, q, q)`` of each term, from the draws by part."""
         effects, roots, first, sds, pairs = [], [], 0, 0, 0
         S = len(parts["effect"])

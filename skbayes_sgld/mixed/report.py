@@ -71,7 +71,7 @@ def priors_by_term(columns: MixedColumns) -> dict[str, GroupPrior]:
 
 def draws_by_term(columns: MixedColumns, draws: Mapping[str, Array]) -> dict[str, Any]:
     """Effects ``(S, L, q)``, sds ``(S, q)`` and correlation matrices ``(S, q, q)`` by term."""
-    effects, roots = columns.split(dict(draws))
+    effects, roots = columns.effects_and_roots(dict(draws))
     found: dict[str, dict[str, Array]] = {"effect": {}, "sd": {}, "correlation": {}}
     each = zip(columns.terms, columns.covariances, effects, roots, strict=True)
     for term, covariance, effect, root in each:
