@@ -33,6 +33,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
 PLAIN = {"preconditioner": None, "gradient": "minibatch", "batch_size": 6, "step_size": 0.01}
+PLAIN |= {"n_burnin": 100, "thin": 5}
 SETTINGS = {"n_draws": 60, "random_state": 0}
 NETWORK = SETTINGS | {"n_burnin": 40, "thin": 3, "n_chains": 2}
 FLAT_NETWORK = NETWORK | {"hidden_layer_sizes": (), "noise_variance": 1.0, "n_draws": 100}

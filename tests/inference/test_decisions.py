@@ -73,7 +73,8 @@ def test_a_linear_model_takes_all_rows_from_its_statistics():
 
 
 def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
-    model = SGLDLogisticRegression(preconditioner=None, n_draws=40, random_state=0)
+    few = {"n_draws": 40, "thin": 25}  # automatic thinning takes 100 steps a draw
+    model = SGLDLogisticRegression(preconditioner=None, **few, random_state=0)
     with pytest.warns(UserWarning, match="set preconditioner to 'auto'"):
         model.fit(*rookies)
     assert model.step_size_ < 1e-2  # raw units: the steepest direction has 1,600 or so
