@@ -153,8 +153,13 @@ def test_step_sizes_fall_by_about_a_third_at_a_time():
     assert np.all((ratios > 0.6) & (ratios < 0.75))
 
 
-def test_a_pilot_of_many_rows_has_eight_pairs_of_chains():
+def test_a_pilot_of_many_rows_has_eight_pairs_of_chains_and_32_of_many_columns():
     assert pilots.n_chains(make_run(logistic_posterior(20_000))) == 16
+    wide = logistic_posterior(2000, 255)
+    assert wide.n_params == 256
+    assert pilots.n_chains(make_run(wide)) == 64
+    assert pilots.n_chains(make_run(logistic_posterior(2000, 254))) == 16
+    assert pilots.n_chains(make_run(wide, batch_size=2000)) == 16
 
 
 def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
