@@ -149,7 +149,7 @@ def _bias_of_draws(
     n_batches = max(1, 20 // n_chains)  # for the Monte Carlo error by batch means
     # largest number of multiplications for gradients at the draws
     affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
-    each = min(max(affordable, 2), n_draws // n_batches, n_draws if followed is None else 20)
+    each = min(max(affordable, 2), n_draws // n_batches, n_draws if followed is None else 10)
     if each < 2:
         return 0.0, 0.0
     # a random draw from each of equal parts of the total weight: means over them are weighted, and
@@ -162,7 +162,9 @@ def _bias_of_draws(
     size = max(1, 2**16 // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
-    grad = posterior.bind_grad(None)  # one product for each part
+    # the difference of two gradients is precise enough in single precision if the run's is
+    rounds = followed is not None and plan.run.dynamics.rounded
+    grad = (posterior.rounded() if rounds else posterior).bind_grad(None)  # a product for each part
     gradient = np.concatenate([grad(part) for part in parts]).reshape(some.shape)
     if followed is not None:
         gradient -= followed.bind_grad(None)(flat).reshape(some.shape)
