@@ -36,17 +36,13 @@ def table_of_effects(columns: MixedColumns, draws: Any) -> pd.DataFrame:
         for label in term.labels
         for effect in term.effects
     ]
-    of_groups = np.repeat(
-        [term.by_label for term in columns.terms],
-        [term.size for term in columns.terms],
-    )
-    labels = pd.Index([label for _, label, _ in index], tupleize_cols=False)
-    parts = [[each[0] for each in index], labels, [each[2] for each in index]]
-    frame = pd.DataFrame(
-        figures, pd.MultiIndex.from_arrays(parts, names=["term", "label", "effect"])
-    )
+    # levels in the order of rows, without which pandas warns of an index that is not sorted
+    parts = [pd.factorize(pd.Index(part, tupleize_cols=False)) for part in zip(*index, strict=True)]
+    codes, levels = zip(*parts, strict=True)
+    frame = pd.DataFrame(figures, pd.MultiIndex(levels, codes, names=["term", "label", "effect"]))
     frame.attrs["coverage"] = COVERAGE
-    return frame[of_groups]
+    of_groups = [term.by_label for term in columns.terms]
+    return frame[np.repeat(of_groups, [term.size for term in columns.terms])]
 
 
 def places_of_effects(names: Sequence[str]) -> Array:

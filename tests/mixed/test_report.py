@@ -67,6 +67,8 @@ def test_effects_are_a_frame_by_term_label_and_effect(model):
     slopes = model.coef_[0] + table.loc["subject"]["mean"].xs("x", level="effect")
     np.testing.assert_allclose(slopes.loc[[308, 309, 310, 330]], [2, 0, -1, 1], atol=0.5)
     assert model.group_effects_ is table
+    of_label = table.loc[("subject", 310)]  # pandas warns of an index that is not sorted
+    np.testing.assert_array_equal(of_label["mean"], table.loc["subject"].loc[310]["mean"])
     again = pickle.loads(pickle.dumps(model))
     pd.testing.assert_frame_equal(again.group_effects_, table)
 
