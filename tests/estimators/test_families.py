@@ -61,7 +61,7 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
     X, y, row = family.make(1200)
     model = family.estimator(n_draws=500)
     whole = model.fit(X, y, **family.given(row)).posterior_.flat
-    parts = np.array_split(np.arange(1200), 3)
+    parts = np.array_split(np.arange(1200), 2)
 
     blocks = blocks_of(X, y, None, row, size=400, pool_size=400)
     fits = {

@@ -15,6 +15,7 @@ from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.priors import Flat, GroupPrior, HalfNormal, InverseGamma, Normal
 from skbayes_sgld.priors.group import LearnedCovariance
 from skbayes_sgld.rows.model import LinearModel
+from tests.marks import slow
 
 CASES = {
     "intercepts": {"g": "intercept"},
@@ -164,14 +165,24 @@ def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales(
     np.testing.assert_allclose(collapsed.reported.theta(draws), theta, atol=1e-8)
 
 
+MODELS = {"counts": Poisson(), "dispersed": NegativeBinomial(), "labels": Bernoulli()}
+WAYS = [("counts", 0), ("dispersed", 0), ("labels", 1000), ("dispersed", 1000)]
+# for each kind of terms two likelihoods, one as of few effects and one as of many
+QUICK = [("slopes", 0), ("slopes", 3), ("crossed", 1), ("crossed", 2)]
+QUICK += [("curves alone", 1), ("curves alone", 2)]
+QUICK += [("groups and a curve", 0), ("groups and a curve", 3)]
+
+
 @pytest.mark.parametrize(
-    ("likelihood", "most"),
-    [(Poisson(), 0), (NegativeBinomial(), 0), (Bernoulli(), 1000), (NegativeBinomial(), 1000)],
+    ("case", "name", "most"),
+    [
+        (case, *way) if (case, k) in QUICK else slow(case, *way)
+        for case in ("slopes", "crossed", *CURVES)
+        for k, way in enumerate(WAYS)
+    ],
 )
-@pytest.mark.parametrize("case", ["slopes", "crossed", *CURVES])
-def test_standardised_coordinates_have_an_inverse_and_a_gradient(
-    likelihood, case, most, monkeypatch
-):
+def test_standardised_coordinates_have_an_inverse_and_a_gradient(case, name, most, monkeypatch):
+    likelihood = MODELS[name]
     monkeypatch.setattr("skbayes_sgld.mixed.coordinates.MOST_EFFECTS", most)
     own = (HalfNormal(scale=1.0),) * len(likelihood.own)
     posterior, _, _ = make_posterior(case, likelihood, own)
