@@ -46,7 +46,7 @@ N = 80
 MODEL = SGLDLinearRegression(n_draws=100, random_state=0)
 LABELS = SGLDLogisticRegression(n_draws=100, random_state=0)
 COUNTS = SGLDPoissonRegressor(n_draws=100, random_state=0)
-FEW_STEPS = {"n_burnin": 10, "thin": 2}  # 200 a draw are taken at a tiny step size
+FEW_STEPS = {"n_burnin": 10, "thin": 2}  # a tiny step size would take 100 a draw
 
 
 @pytest.fixture(scope="module")
