@@ -21,6 +21,8 @@ from skbayes_sgld.likelihoods import Gamma, NegativeBinomial, Poisson
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
+# 100 draws a chain are too few, and fit says so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 2))
 MEAN = np.exp(1.0 + X @ [0.5, -0.3])
@@ -40,7 +42,7 @@ TOLD = pytest.mark.filterwarnings("ignore:.* rows of X, of which row .* is the f
 @pytest.fixture(scope="module", params=TARGETS, ids=lambda model: model.__name__)
 def fitted(request):
     y = TARGETS[request.param]
-    return request.param(n_draws=250, prior="normal", random_state=0).fit(X, y), y
+    return request.param(n_draws=100, prior="normal", random_state=0).fit(X, y), y
 
 
 @TOLD
