@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._linalg import inverse_factors
+from skbayes_sgld._linalg import GROUP, inverse_factors
 from skbayes_sgld._random import normals_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
@@ -21,6 +21,7 @@ from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.mixed.working import WorkingModel
 
 _NUMBERS = 2**21  # of the largest array of a pass over positions
+_DRAWN = 2**17  # coefficients that are drawn together and stay in cache
 _FEW_NUMBERS = 2048  # that an evaluation reads, so that many positions cost little more than one
 
 
@@ -50,7 +51,8 @@ class Marginal:
         self._of_fixed, self.pull, self._n_fixed = working.fixed_prior(origin)
         # effects of other terms are standardised
         self.precision = self._of_fixed + np.diag(working.is_effect.astype(float))
-        self.step = self.step_of_draws = max(1, _NUMBERS // gram.size)
+        self.step = max(1, _NUMBERS // gram.size)
+        self.step_of_draws = GROUP * max(1, _DRAWN // (GROUP * working.posterior.n_linear))
 
     def roots(self, h: Array) -> list[Array]:
         """Factor ``(C, q, q)`` of the covariance of each term."""

@@ -41,7 +41,7 @@ _AT_ONCE = 64  # positions whose effects are drawn together
 _FEW_EFFECTS = 700  # of crossed terms, each of which is eliminated alone first
 _PRODUCTS = 2**24  # numbers that are kept of the products of labels' rows
 _STEADY = 0.5  # change of the log of the information on their effects, for that of coordinates
-_FAR = 1.0  # sds beyond the farthest nodes
+_FAR = 0.5  # sds beyond the farthest nodes, where polynomials end
 _GROUP = 64  # rows of a product with a matrix of size P
 
 
@@ -223,6 +223,48 @@ class CrossedGram:
             A /= self.units(ratios, blocks[None])
         return Node(N, whole, means, blocks, sides, ratios, A if with_inverse else None)
 
+    def variances(self, w: Array, n_total: float) -> tuple[list[Array], float]:
+        """Variances of the effects of each term, and of the noise, by moments.
+
+        ``w`` holds shared coefficients, negative, and 1 for y. The expected sums of squares between
+        the labels of each effect are linear in all variances (Henderson 1953, method 1). Variances
+        are at least those that rows cannot tell from 0.
+        """
+        information = [A for of_term in self.information for A in of_term]
+        sides = [side @ w for of_term in self.sides for side in of_term]
+        n, total = len(information), float(w @ self._gram.shared @ w)
+        expected, found = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
+        for f, (A, side) in enumerate(zip(information, sides, strict=True)):
+            share = np.where(A > 0.0, 1.0 / np.maximum(A, 1e-300), 0.0)
+            found[f], expected[f, n], expected[n, f] = share @ side**2, (A > 0.0).sum(), A.sum()
+            for g in range(n):
+                expected[f, g] = share @ csr_array(self._shared_rows(f, g)).power(2).sum(axis=1)
+        found[n], expected[n, n] = total, n_total
+        solved = np.linalg.lstsq(expected, found, rcond=1e-10)[0]
+        variances, first = list[Array](), 0
+        for of_term in self.information:
+            each = solved[first : first + len(of_term)]
+            least = total / n_total * (0.5 * np.square(of_term).sum(axis=1)) ** -0.5
+            variances.append(np.clip(each, least, total / of_term.sum(axis=1)))
+            first += len(of_term)
+        return variances, max(float(solved[n]), 0.05 * total / n_total)
+
+    def _shared_rows(self, f: int, g: int) -> Any:
+        """Products ``(L_f, L_g)`` of the columns of two effects, counted over all terms.
+
+        Those of two effects of the main term are ``(L, 1)``, each with its own label.
+        """
+        q = self._gram.q
+        steps = [(at, q, a) for at, _, q in self._shapes for a in range(q)]
+        at = [np.arange(each.start + a, each.stop, step) for each, step, a in steps]
+        if f < q and g < q:
+            return self._gram.labels[f, g][:, None]
+        if f < q:
+            return self.labels[f][:, at[g - q]]
+        if g < q:
+            return self.labels[g][:, at[f - q]].T
+        return self._products[np.ix_(at[f - q], at[g - q])]
+
     def _summed(self, i: int, j: int, weight: Array) -> Array:
         """Sum over labels of the products ``(P, P)`` of two rows, with weights ``(L,)``."""
         if self._by_label is not None:
@@ -273,7 +315,7 @@ class CrossedGram:
 class CrossedMarginal(Marginal):
     """Log density of hyperparameters and noise variance, by polynomials in ratios of scales.
 
-    Beyond the farthest nodes they are those at the boundary, and the density falls as a normal one;
+    Beyond the farthest nodes the density falls as a normal one too, so that it has no peaks there;
     far beyond, all but this is as at the center.
 
     Parameters
@@ -410,18 +452,16 @@ class CrossedMarginal(Marginal):
         z = self.z(self.coordinates.of(ratios))
         distance = np.sqrt(np.square(z).sum(axis=1))
         beyond = np.maximum(distance - self._radius, 0.0)
-        way = z / np.maximum(distance, 1e-300)[:, None]
-        inside = z - beyond[:, None] * way
-        terms, slopes = self._polynomial.design(inside)
+        far = beyond > _FAR
+        terms, slopes = self._polynomial.design(np.where(far[:, None], 0.0, z))
         terms = np.ascontiguousarray(terms)
         flat = matmul_rows(terms, self._entries)
         N, log_det, Us = self._separate(roots, scale)
         N = N + flat[:, :-1].reshape(N.shape)
         log_det = log_det + flat[:, -1] + beyond * (beyond + 2.0 * np.minimum(self._radius, 1e300))
-        far = beyond > _FAR
         if far.any():
             N[far], log_det[far] = self._middle[0], self._middle[1] + np.square(distance[far])
-        return N, log_det, _Position(ratios, z, terms, slopes, way, distance, beyond, far, Us)
+        return N, log_det, _Position(ratios, z, terms, slopes, beyond, far, Us)
 
     def _slopes(
         self, moments: Array, found: _Position, roots: list[Array], scale: Array
@@ -430,11 +470,7 @@ class CrossedMarginal(Marginal):
         of_terms = -0.5 * (matmul_rows(square, self._transposed) + self._entries[:, -1])
         slope = np.einsum("cmk,ck->cm", found.slopes, of_terms)
         if found.beyond.any():
-            outside, way = (found.beyond > 0.0)[:, None], found.way
-            along = np.einsum("cm,cm->c", way, slope)[:, None] * way
-            share = self._radius / np.maximum(found.distance, self._radius)
-            fall = (self._radius + found.beyond)[:, None] * way
-            slope = np.where(outside, share[:, None] * (slope - along) - fall, slope)
+            slope = slope - (found.beyond > 0.0)[:, None] * found.z
             slope = np.where(found.far[:, None], -found.z, slope)
         in_t = matmul_rows(slope, self._whitening.inverse)
         unit = np.sqrt(scale)[:, None, None]
@@ -495,15 +531,13 @@ class CrossedMarginal(Marginal):
 class _Position(NamedTuple):
     """Ratios and their whitened coordinates z, and the terms of the polynomials there.
 
-    ``way`` and ``distance`` are those of z, which may be beyond the nodes.
+    ``beyond`` is the distance of z beyond the nodes, and ``far`` whether it is large.
     """
 
     ratios: list[Array]
     z: Array
     terms: Array
     slopes: Array
-    way: Array
-    distance: Array
     beyond: Array
     far: Array
     Us: list[Array]

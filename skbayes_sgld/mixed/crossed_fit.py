@@ -25,7 +25,7 @@ _MOST_EXACT = 100  # effects of crossed terms, whose matrices may be factored at
 _SLOW = 5000  # effects of crossed terms, above which a fit takes minutes
 _ROUNDS = 2  # refits with the draws of checks
 _DRAWS, _OUTSIDE = 200, 0.02  # draws, and the share of them that may be beyond the nodes
-_CLOSE = 0.04  # largest error of log densities, and of means in sds
+_CLOSE = 0.03  # largest error of log densities, and of means in sds
 _TESTS, _WORK = (4, 30), 3e9  # draws of a check, and operations for them
 _ROOT_DEGREE, _ROOT_NUMBERS = 4, 2**28  # of the polynomial of the root; numbers that it keeps
 _CLOSE_SDS, _FEW_TESTS = 0.015, 2  # largest error of sds of effects, and draws of the check
@@ -63,29 +63,19 @@ class CrossedPosterior(CollapsedPosterior):
         return CrossedMarginal(working, gram, self._n_total, origin, sums)
 
     def start(self) -> Array:
-        """Scales by moments: sums of squares between labels against those of all rows."""
+        """Scales by moments."""
         marginal, model = self.marginal, self.model
         d, (G, width) = marginal.working.fixed.shape[1], (marginal.gram.shared, len(marginal.pull))
         linear = np.linalg.lstsq(G[:d, :d], G[:d, width], rcond=1e-10)[0]
         w = np.zeros(width + 1)
         w[:d], w[width] = -linear, 1.0
-        rest = total = float(w @ G @ w) / self._n_total
+        variances, noise = marginal.crossed.variances(w, self._n_total)
         h = model.covariances.start()
-        for k, A, side in zip(
-            marginal.eliminated, marginal.crossed.information, marginal.crossed.sides, strict=True
-        ):
-            square = np.square(side @ w) / np.maximum(A, 1e-300)
-            between = square.sum(axis=1) - A.shape[1] * total
-            variance = between / np.maximum(A.sum(axis=1) - A.shape[1], 1e-300)
-            least = total * (0.5 * np.square(A).sum(axis=1)) ** -0.5
-            variance = np.clip(variance, least, total * self._n_total / A.sum(axis=1))
-            rest -= float(variance @ A.sum(axis=1)) / self._n_total
+        for k, variance in zip(marginal.eliminated, variances, strict=True):
             covariance, at = model.covariances.each[k], model.covariances.at[k]
             reported = np.append(np.sqrt(variance), np.zeros(len(covariance.pairs)))
             h[at] = covariance.from_reported(reported[None])[0]
-        if self._own is None:
-            return h
-        return np.append(h, np.log(max(rest, 0.05 * total)))
+        return h if self._own is None else np.append(h, np.log(noise))
 
     # ---- nodes ----------------------------------------------------------------------------------
 

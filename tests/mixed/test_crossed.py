@@ -143,3 +143,31 @@ def test_products_by_label_need_not_be_kept(case, monkeypatch):
         np.testing.assert_allclose(some.N, others.N, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(some.means, others.means, atol=1e-10)
         assert some.log_det == pytest.approx(others.log_det, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_polynomials_are_close_where_labels_are_nested(seed):
+    """The outer labels' effects are in the sums of squares of the inner ones, and larger."""
+    n, rng = 10_000, np.random.default_rng(seed)
+    inner = rng.integers(1000, size=n)
+    outer, x = inner % 40, rng.normal(size=n)
+    y = rng.normal(size=40)[outer] + 0.5 * rng.normal(size=1000)[inner] + rng.normal(size=n)
+    frame = pd.DataFrame({"a": outer.astype(str), "b": inner.astype(str), "x": x})
+    terms, noise = {"a": "intercept", "b": "intercept"}, (NormalNoise(), (InverseGamma(1.0, 1.0),))
+    posterior = bind_rows(frame, y, terms, *noise)[0]
+    assert fit_crossed(posterior, crossed_terms(posterior)) is not None
+
+
+def test_variances_by_moments_tell_nested_labels_apart():
+    n, rng = 40_000, np.random.default_rng(0)
+    inner = rng.integers(4000, size=n)
+    outer, x = inner % 200, rng.normal(size=n)
+    y = 2.0 * rng.normal(size=200)[outer] + rng.normal(size=4000)[inner] + rng.normal(size=n)
+    frame = pd.DataFrame({"a": outer.astype(str), "b": inner.astype(str), "x": x})
+    terms, noise = {"a": "intercept", "b": "intercept"}, (NormalNoise(), (InverseGamma(1.0, 1.0),))
+    posterior = bind_rows(frame, y, terms, *noise)[0]
+    start = CrossedPosterior(posterior, crossed_terms(posterior)).start()
+    found = posterior.covariances.reported(start[None, :2])[0]
+    # four standard errors of the sd of 200 and of 4,000 effects
+    np.testing.assert_allclose(found, [2.0, 1.0], rtol=4.0 / np.sqrt(2 * 200))
+    assert np.exp(start[2]) == pytest.approx(1.0, rel=4.0 * np.sqrt(2.0 / n))
