@@ -38,7 +38,7 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     >>> from skbayes_sgld import SGLDMLPRegressor
     >>> X = np.r_[np.linspace(-2, -1, 20), np.linspace(1, 2, 20)][:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(40)
-    >>> model = SGLDMLPRegressor(hidden_layer_sizes=(10,), noise_variance=0.01, random_state=0)
+    >>> model = SGLDMLPRegressor(hidden_layer_sizes=(20,), noise_variance=0.01, random_state=0)
     >>> at_the_data, in_the_gap = model.fit(X, y).predict([[1.5], [0.0]], return_std=True)[1]
     >>> bool(in_the_gap > 2 * at_the_data)
     True
