@@ -617,7 +617,7 @@ def try_remedies(
                 continue
             if one.remedies[-1].learns_scales and (
                 _has_better_base(one, last, best, trials)
-                or (number + 1 < _ROUNDS and _can_wait(one, last, [each for each, _ in step]))
+                or (number + 1 < _ROUNDS and _can_wait(one, last, step))
             ):
                 continue
             begin(one.name, total)
@@ -670,17 +670,18 @@ def _is_settled(one: Trial, last: Trial, trials: list[Trial]) -> bool:
     )
 
 
-def _can_wait(one: Trial, last: Trial, step: list[Trial]) -> bool:
+def _can_wait(one: Trial, last: Trial, step: list[tuple[Trial, Misfit]]) -> bool:
     """Whether a remedy of the trial ``last`` is better tried in the next round.
 
     It is if a trial of this round is clearly better than ``last``, will be one of those that get
-    another remedy, and leaves room for this one.
+    another remedy, and can get this one: log-linear noise takes no effects of groups.
     """
-    ahead = sorted(step, key=lambda trial: -trial.gain)[:_BASES]
+    remedy, ahead = one.remedies[-1], sorted(step, key=lambda each: -each[0].gain)[:_BASES]
     return any(
-        not any(one.remedies[-1].parts & each.parts for each in trial.remedies)
+        not any(remedy.parts & each.parts for each in trial.remedies)
         and trial.gain - last.gain > max(SMALL, 2.0 * _error(trial.each - last.each))
-        for trial in ahead
+        and not (remedy.kinds & misfit.kinds and build(remedy, misfit) is None)
+        for trial, misfit in ahead
     )
 
 

@@ -33,7 +33,7 @@ from skbayes_sgld import (
 from skbayes_sgld.criticism import new_rows, remedies, report
 from skbayes_sgld.criticism.checks import Check, find_checks, judged
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
-from skbayes_sgld.criticism.remedies import Trial, choose
+from skbayes_sgld.criticism.remedies import Misfit, Trial, choose
 from skbayes_sgld.criticism.report import _row
 from skbayes_sgld.metrics import interval_coverage, loo
 from tests.marks import slow
@@ -691,26 +691,37 @@ def test_no_curves_are_tried_where_squares_leave_no_curvature(try_only):
     assert found.remedies["misfits"].tolist() == [0]
 
 
-def test_learned_scales_wait_for_a_model_that_is_clearly_better():
+def test_learned_scales_wait_for_a_model_that_is_clearly_better(monkeypatch):
     squares, curves, noise, slopes = (
         next(one for one in remedies.REMEDIES if one.name == name)
         for name in (
             "squares of columns",
             "curves of columns",
-            "noise_model='log_linear'",
+            "noise_distribution='student_t'",
             "slopes of groups",
         )
     )
+    curved = Check("curvature", "curvature", 9.0, 0.0, 1.0, 0.0, verdict="misfit")
+    straight, bent_still = (Misfit(None, None, checks) for checks in ([], [curved]))
+    takes = {"curves": True}
+    monkeypatch.setattr(remedies, "build", lambda remedy, misfit: takes["curves"] or None)
+
+    def waits(*step, misfit=bent_still):
+        return remedies._can_wait(one, base, [(trial, misfit) for trial in step])
+
     gains = np.random.default_rng(0).normal(size=400)
     base = Trial(each=np.zeros(400), wrong=3)
     better = Trial((noise,), each=gains + 1.0, wrong=2)
     bent = Trial((squares,), each=gains + 2.0, wrong=2)
     again = Trial((noise, squares), each=gains + 3.0, wrong=2)
     one = Trial((curves,))
-    assert remedies._can_wait(one, base, [better])  # until curves are added to the other noise
-    assert not remedies._can_wait(one, base, [bent])  # which has no room for curves
-    assert not remedies._can_wait(one, base, [replace(better, each=0.001 * gains)])
-    assert not remedies._can_wait(one, base, [better, bent, again])  # which leave it behind
+    assert waits(better)  # until curves are added to the other noise
+    assert not waits(bent)  # which has no room for curves
+    assert not waits(replace(better, each=0.001 * gains))
+    assert not waits(better, bent, again)  # which leave it behind
+    takes["curves"] = False
+    assert not waits(better)  # whose noise takes no curves
+    assert waits(better, misfit=straight)  # which needs none
     bases = [(base, None), (better, None)]
     assert remedies._has_better_base(Trial((slopes,)), base, bases, [])
     assert not remedies._has_better_base(Trial((noise, slopes)), better, bases, [])

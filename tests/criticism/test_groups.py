@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +28,7 @@ pl = pytest.importorskip("polars")
 SLEEP = pd.read_csv(Path(__file__).parents[1] / "mixed" / "data" / "sleepstudy.csv")
 SUBJECTS = "s" + SLEEP["Subject"].astype(str)
 LINEAR = SGLDLinearRegression(n_draws=250, random_state=0)
+NAMED = {one.name: one for one in remedies.REMEDIES}
 CODES = np.repeat(np.arange(8), np.arange(1, 9) * 2)
 
 
@@ -81,6 +83,18 @@ def test_labels_of_one_row_and_missing_residuals_are_left_out():
     )
     assert intraclass_correlation(z, np.arange(len(z))) is None
     assert intraclass_correlation(z[:60], np.repeat([0, 1], 30)) is None
+
+
+@short_chains
+def test_effects_of_groups_are_tried_where_other_noise_helps_but_takes_none(monkeypatch):
+    unequal = NAMED["noise_model='log_linear'"]
+    monkeypatch.setattr(remedies, "REMEDIES", [unequal, NAMED["effects of groups"]])
+    rng = np.random.default_rng(0)
+    shop, X = np.repeat(np.arange(12), 10), pd.DataFrame({"size": rng.uniform(-2, 2, 120)})
+    y = np.exp(X["size"]) * rng.standard_normal(120) + 2.0 * rng.standard_normal(12)[shop]
+    found = check_model(clone(LINEAR).fit(X, y), X, y, groups=pd.Series(shop, name="shop"))
+    assert "effects of groups" in found.remedies.index
+    assert found.remedies.loc["noise_model='log_linear'", "difference"] > remedies.SMALL
 
 
 @short_chains
