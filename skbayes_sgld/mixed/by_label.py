@@ -109,7 +109,7 @@ class Found(NamedTuple):
         return cls(np.concatenate(value), np.concatenate(grad), Moments.joined(list(moments)))
 
 
-class _Nodes(NamedTuple):
+class _AtNodes(NamedTuple):
     """Quadrature for the labels of a block: what rows say at each of K nodes."""
 
     value: Array  # (C,)
@@ -210,7 +210,7 @@ class LabelQuadrature:
             u = u + np.clip(found[0] - u, -_FARTHEST, _FARTHEST)
         return found
 
-    def _nodes(self, block: LabelBlock, theta: Array, with_scores: bool) -> _Nodes:
+    def _nodes(self, block: LabelBlock, theta: Array, with_scores: bool) -> _AtNodes:
         base, root, own = self._split(theta, block)
         q = self.q
         center, v0, inverse, spread, log_det = self._label_modes(block, theta, base, own, root)
@@ -231,7 +231,7 @@ class LabelQuadrature:
         each = np.exp(each - top)
         total = each.sum(axis=0)
         value = (top + np.log(total) - 0.5 * log_det).sum(axis=1)
-        return _Nodes(value, each / total, scores, np.stack(vs), center, spread, inverse)
+        return _AtNodes(value, each / total, scores, np.stack(vs), center, spread, inverse)
 
     def _pieces(self, theta: Array) -> Iterator[tuple[LabelBlock, list[Array]]]:
         """Each block of labels, and the positions that stay in cache with it."""
@@ -267,7 +267,7 @@ class LabelQuadrature:
         in_h = self._covariance.pull_back(theta[:, d : d + m], in_root)
         return parts[:, 0], np.hstack([parts[:, 1 : 1 + d], in_h, parts[:, 1 + d + q * q :]])
 
-    def _slope(self, block: LabelBlock, nodes: _Nodes) -> Array:
+    def _slope(self, block: LabelBlock, nodes: _AtNodes) -> Array:
         """Value, and gradient in the coefficients, the factor and the own parameters."""
         C, q = len(nodes.value), self.q
         of_rows, in_root = np.zeros((C, block.X.shape[1])), np.zeros((C, q, q))
@@ -310,7 +310,7 @@ class LabelQuadrature:
                     total = total + np.concatenate([self._slope(block, each) for each in nodes])
         return total, Moments.joined(by_block, axis=-1)
 
-    def _moments(self, nodes: _Nodes) -> Moments:
+    def _moments(self, nodes: _AtNodes) -> Moments:
         q, z = self.q, self._z
         mean = np.einsum("kcl,kq->qcl", nodes.share, z)
         rest = z.T[:, :, None, None] - mean[:, None]  # (q, K, C, L)

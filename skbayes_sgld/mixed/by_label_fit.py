@@ -200,7 +200,7 @@ class _Search:
 
     def _near(self, n: int, n_axes: int) -> Array:
         """Points of a fit."""
-        some = self._positive(self.whitening.theta(self._design(n, n_axes)))
+        some = self._positive(self.whitening.theta(self._points(n, n_axes)))
         if self._near_zero:
             some[::4, self._scales] *= self._rng.uniform(size=some[::4, self._scales].shape)
         return some
@@ -211,7 +211,7 @@ class _Search:
             theta[:, self._scales] = np.abs(theta[:, self._scales])
         return theta
 
-    def _design(self, n: int, n_first: int) -> Array:
+    def _points(self, n: int, n_first: int) -> Array:
         """About n points, in opposite pairs: near and far, and far along the first coordinates."""
         P = self._prior.size
         half = _WIDTH * self._rng.standard_normal((max(n, 4) // 2, P))
