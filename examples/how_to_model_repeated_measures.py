@@ -18,8 +18,6 @@ year stays nearer the population, and a new firm may be anywhere in it.
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-from sklearn.compose import make_column_transformer
-from sklearn.pipeline import make_pipeline
 from statsmodels.datasets import grunfeld
 
 from skbayes_sgld import SGLDLinearRegression, compare_models
@@ -60,9 +58,9 @@ for firm, mean, a, b in zip(rows["firm"], model.predict(rows), low, high, strict
 # --------------------
 # Leave-one-out log densities. With a year left out, the other years of its firm tell the level.
 # With a firm left out, it is predicted as a new one: its intervals are then wide enough.
+# ``compare_models`` gives each model the columns of its fit.
 
-no_firms = make_column_transformer(("passthrough", ["log_value"]))
-pooled = make_pipeline(no_firms, SGLDLinearRegression(random_state=0)).fit(X, y)
+pooled = SGLDLinearRegression(random_state=0).fit(X[["log_value"]], y)
 models = {"firms": model, "no firms": pooled}
 print("years left out:", compare_models(models, X, y).round(2), sep="\n")
 print("firms left out:", compare_models(models, X, y, groups="firm").round(2), sep="\n")

@@ -46,7 +46,7 @@ def compare_models(
         transformed targets around one.
     X : array-like of shape (n_samples, n_features)
         Rows of the fits, in any order, as the outermost wrappers take them; with
-        ``held_out=True`` new rows.
+        ``held_out=True`` new rows. Of a data frame each model takes the columns of its fit.
     y : array-like of shape (n_samples,)
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fits. A row of weight w counts as w equal rows.
@@ -114,7 +114,8 @@ def compare_models(
     bad, families, seed = {}, {}, draw_seed(random_state)
     for name, estimator in estimators.items():
         with naming(f"estimators[{name!r}]"):
-            fit = rows_of_fit("compare_models", estimator, X, y, sample_weight, by_row, held_out)
+            own = _columns_of_fit(estimator, X)
+            fit = rows_of_fit("compare_models", estimator, own, y, sample_weight, by_row, held_out)
         name, weight = escaped(name), fit.weight
         if groups is None:
             rows, slope = fit.choose(n_rows, seed), fit.log_slope
@@ -147,6 +148,15 @@ def compare_models(
     table["bad_k"] = list(bad.values())
     table.attrs["held_out"] = held_out
     return table.sort_values("elpd", ascending=False)
+
+
+def _columns_of_fit(estimator: Any, X: Any) -> Any:
+    """Data frame without columns that the estimator was not fitted to; anything else as it is."""
+    known = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    own = [name for name in getattr(estimator, "feature_names_in_", ()) if name in known]
+    if not 0 < len(own) < len(known):
+        return X
+    return X[own] if isinstance(X, pd.DataFrame) else X.select(own)
 
 
 def _totals(values: Array, weight: Array, rows: Array) -> dict[str, Array]:

@@ -3,16 +3,20 @@
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.optimize import minimize_scalar
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 
 from skbayes_sgld import SGLDLinearRegression, compare_models
 from skbayes_sgld.criticism.comparison import stacking_weights
 from skbayes_sgld.metrics import loo
 from skbayes_sgld.priors import Normal
+
+pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -63,6 +67,27 @@ def test_the_weights_are_those_of_the_best_mixture():
 
     best = minimize_scalar(loss, bounds=(0, 1), method="bounded").x
     assert_allclose(found, [best, 1 - best], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups"),
+    [(pd.DataFrame, None), (pl.from_pandas, "shop"), (pa.Table.from_pandas, "shop")],
+)
+def test_models_of_different_columns_of_a_frame_are_compared(kind, groups):
+    """The one without groups does not see the column of labels, which is text."""
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    frame["shop"] = np.repeat([f"s{k}" for k in range(12)], 5)
+    short = linear().set_params(n_draws=100)
+    one = TransformedTargetRegressor(short).fit(frame[["b"]], Y)
+    two = clone(short).fit(frame[["b", "a"]], Y)  # in another order
+    shops = clone(two).set_params(group_effects={"shop": "intercept"}).fit(frame, Y)
+    found = compare_models({"one": one, "two": two, "shops": shops}, kind(frame), Y, groups=groups)
+    given = frame["shop"] if groups else None
+    for name, model in {"one": one, "two": two}.items():
+        expected = loo(model, frame[model.feature_names_in_], Y, groups=given)
+        assert found.loc[name, "elpd"] == pytest.approx(expected.elpd, abs=1e-8)
+    with pytest.raises(ValueError, match=r"(?s)estimators\['two'\].*yet now missing:\n- a"):
+        compare_models({"one": one, "two": two}, frame[["b", "shop"]], Y)
 
 
 def test_some_rows_tell_the_totals_of_all():
