@@ -266,7 +266,7 @@ def get_scorer(name: str, **options: Any) -> Scorer:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = SGLDLinearRegression(prior="conjugate_normal", n_draws=250, random_state=0)
     >>> grid = {"temperature": [1.0, 20.0]}
-    >>> search = GridSearchCV(model, grid, scoring=get_scorer("neg_crps"), cv=3)
+    >>> search = GridSearchCV(model, grid, scoring=get_scorer("neg_crps"), cv=2)
     >>> search.fit(X[:, [2, 8]], y).best_params_
     {'temperature': 1.0}
     """

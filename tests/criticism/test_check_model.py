@@ -299,7 +299,7 @@ def test_squares_of_a_column_are_added_beneath_a_search(try_only):
     assert better[:-1].transform(X).std().min() > 0  # the model has an intercept of its own
 
 
-@pytest.mark.parametrize("kind", ["linear", "labels"])
+@pytest.mark.parametrize("kind", ["linear", slow("labels")])
 def test_a_product_of_two_columns_is_found_and_added(try_only, kind):
     try_only("products", "noise")
     rng = np.random.default_rng(5)
@@ -584,6 +584,7 @@ def test_products_go_beside_curves_and_groups_by_position(try_only):
     assert set(fitted[-1].group_effects_.index.get_level_values("label")) == set(range(8))
 
 
+@pytest.mark.slow  # as the wave along a column above
 def test_a_wave_in_the_log_odds_gets_a_curve(try_only):
     try_only("columns")
     rows, eta, rng = waves(1000)

@@ -98,7 +98,7 @@ def test_a_learned_scale_keeps_the_posterior_of_many_rows():
         assert abs(getattr(learned, f"{name}_") - getattr(plain, f"{name}_")) < 0.3 * sd[name]
 
 
-@pytest.mark.parametrize("name", ["beta_binomial", "negative_binomial", "student_t"])
+@pytest.mark.parametrize("name", ["beta_binomial", slow("negative_binomial"), slow("student_t")])
 def test_few_rows_have_the_same_posterior_in_the_space_of_the_rows(name):
     family = FAMILIES[name]  # a gamma model fits eight rows by ten columns as well as one likes
     X, y, row = family.make(200)
@@ -113,7 +113,7 @@ def test_few_rows_have_the_same_posterior_in_the_space_of_the_rows(name):
     assert np.abs(away).max() < 0.25
 
 
-@pytest.mark.parametrize("name", ["gamma", "student_t"])
+@pytest.mark.parametrize("name", ["gamma", slow("student_t")])
 def test_the_unit_of_y_changes_no_parameter_but_level_and_scale(name):
     family = FAMILIES[name]
     X, y, _ = family.make(100)

@@ -10,7 +10,7 @@ from skbayes_sgld import (
     SGLDNegativeBinomialRegressor,
     SGLDOrdinalClassifier,
 )
-from tests.marks import SHORT, short_chains
+from tests.marks import SHORT, short_chains, slow
 
 
 def make_rows(kind, n=1500):
@@ -36,9 +36,9 @@ def fitted(kind, n=1500, **options):
     "kind",
     [
         SGLDLogisticRegression,
-        SGLDOrdinalClassifier,
+        slow(SGLDOrdinalClassifier),
         SGLDGammaRegressor,
-        SGLDNegativeBinomialRegressor,
+        slow(SGLDNegativeBinomialRegressor),
     ],
 )
 def test_draws_have_the_density_of_the_rows(kind):

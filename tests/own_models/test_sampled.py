@@ -56,7 +56,8 @@ def share_above_zero(result):
 
 def test_two_modes_are_found_and_have_their_masses():
     # R-hat was 1.000 with all chains in one of them
-    result, warned, report = told(mixture([[3.0], [-3.0]], [1.0, 1.0], [0.2, 0.8]))
+    apart = mixture([[3.0], [-3.0]], [1.0, 1.0], [0.2, 0.8])
+    result, warned, report = told(apart, n_draws=500)
     assert isinstance(result.choices["sampler"].value, ParallelTempering)
     assert warned == "" and report.usable and len(result.plan.modes) == 2
     share, error = share_above_zero(result)
