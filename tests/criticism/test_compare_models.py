@@ -77,7 +77,7 @@ def test_models_of_different_columns_of_a_frame_are_compared(kind, groups):
     """The one without groups does not see the column of labels, which is text."""
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
     frame["shop"] = np.repeat([f"s{k}" for k in range(12)], 5)
-    short = linear().set_params(n_draws=100)
+    short = linear().set_params(n_draws=250)
     one = TransformedTargetRegressor(short).fit(frame[["b"]], Y)
     two = clone(short).fit(frame[["b", "a"]], Y)  # in another order
     shops = clone(two).set_params(group_effects={"shop": "intercept"}).fit(frame, Y)
