@@ -19,7 +19,6 @@ from skbayes_sgld.prediction.tables import Table
 
 _MARGINAL = Door("skbayes_sgld.mixed.group_density", "marginal_log_likelihood")
 _LABELS = Door("skbayes_sgld.mixed.group_density", "labels_of_one_group")
-_OWN_LABEL = Door("skbayes_sgld.mixed.group_density", "have_own_label")
 _NUMBERS = 2**22  # densities that are computed at once
 
 
@@ -86,10 +85,7 @@ def row_log_densities(fit: FittedRows, rows: Array) -> tuple[Array, Array, Array
 
     A row with a label of its own in a mixed model is left out as a group of one row.
     """
-    own = np.zeros(len(rows), bool)
-    if fit.numbers is not None and not fit.held_out:
-        terms = fit.unwrapped.model._fitted.mixed.terms
-        own = (_OWN_LABEL.open()(terms, fit.data[0]) & (fit.weight == 1.0))[rows]
+    own = fit.decide_alone(rows) & (fit.weight[rows] == 1.0)
     found = np.empty((3, len(rows)))
     found[:, ~own] = fit.log_densities(rows[~own])
     if own.any():

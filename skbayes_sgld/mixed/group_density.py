@@ -42,17 +42,6 @@ def labels_of_one_group(terms: Sequence[Any], X: Any, groups: Array) -> list[Arr
     return masks
 
 
-def have_own_label(terms: Sequence[Any], X: Any) -> Array:
-    """Mask ``(n,)`` of the rows of a fit whose label of some term no other row has."""
-    rows = np.arange(X.shape[0])
-    masks = labels_of_one_group(terms, X, rows)
-    own = np.zeros(len(rows), bool)
-    for term, mask in zip(terms, masks, strict=True):
-        if term.by_label:
-            own |= mask[term.codes(X).astype(int)]
-    return own
-
-
 def marginal_log_likelihood(
     predictive: Any,
     data: tuple[Array, Array, RowValues],
