@@ -66,7 +66,7 @@ FEW = {"n_draws": 20, "n_burnin": 30, "thin": 1, "n_chains": 2, **UNITS}
 # a step so short that its bias is known without a pilot, which takes longer than the run
 GIVEN_STEP = {"n_draws": 40, "n_burnin": 40, "thin": 2, "step_size": 0.1}
 # this one has all checks, in every run
-OF_THE_BASE = [SGLDLinearRegression(n_draws=40)]
+OF_THE_BASE = [SGLDLinearRegression(**GIVEN_STEP)]
 OTHERS = [
     SGLDLogisticRegression(**GIVEN_STEP),
     SGLDPoissonRegressor(**GIVEN_STEP),
@@ -124,6 +124,12 @@ def with_slow_ones(estimators, is_slow):
 # sparse arrays have all formats too
 @with_slow_ones(OF_THE_BASE, lambda name: name == "check_estimator_sparse_matrix")
 def test_the_linear_model_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# pilots of few rows a column take four times as long
+@with_slow_ones([SGLDLinearRegression(n_draws=40)], lambda name: name != "check_fit_idempotent")
+def test_automatic_settings_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
