@@ -82,12 +82,9 @@ class MixedColumns:
                 f"groups={printable(repr(groups))} is not accepted; give 'population' to leave the "
                 "effects of groups out, or nothing."
             )
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-        d = len(self.fixed) + len(self.labels.of_columns)
-        if len(shape) != 2:
-            raise ValueError(f"X has shape {shape}; give rows and columns, (n_samples, {d}).")
-        if shape[1] != d:
-            raise ValueError(f"X has {shape[1]} features, and the fit had {d}; give the same ones.")
+        found, d = n_columns(X), len(self.fixed) + len(self.labels.of_columns)
+        if found != d:
+            raise ValueError(f"X has {found} features, and the fit had {d}; give the same ones.")
         return self.labels.encoded(X, groups is not None)
 
     def decide_alone(self, X: Any, weight: Array | None = None) -> Array:
