@@ -15,6 +15,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.quantiles import in_quantiles
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning.mode import newton_mode
+from tests.marks import SHORT, short_chains
 from tests.numeric import assert_derivative, derivative_by_chain
 
 RNG = np.random.default_rng(0)
@@ -100,9 +101,11 @@ def test_a_dispersion_that_is_known_keeps_its_logarithm():
     assert "dispersion is known to" in choice["parameterization"].why
 
 
+@short_chains
 def test_coordinates_that_are_asked_for_are_taken():
     for name in ("centered", "quantiles"):
-        model = SGLDNegativeBinomialRegressor(parameterization=name, random_state=0).fit(X, Y)
+        model = SGLDNegativeBinomialRegressor(parameterization=name, random_state=0, **SHORT)
+        model.fit(X, Y)
         assert model.result_.plan.choices["parameterization"].value == name
         assert model.result_.plan.choices["parameterization"].given
     with pytest.raises(ValueError, match="'quantiles' needs a dispersion of counts"):
