@@ -105,8 +105,12 @@ def check_choice(value: Any, argument: str, names: tuple[str, ...]) -> None:
 _LISTED = 20  # names of columns in an error
 
 
-def column_position(column: Any, d: int, names: Sequence[str] | None, argument: str) -> int:
+def column_position(
+    column: Any, d: int, names: Sequence[str] | None, argument: str, or_else: str = ""
+) -> int:
     """Position of a column among the d of X, given its name or position.
+
+    ``or_else`` is accepted in place of a name, and ends the message of a name that is not in X.
 
     Raises
     ------
@@ -116,10 +120,14 @@ def column_position(column: Any, d: int, names: Sequence[str] | None, argument: 
     head = f"{argument} has the column {column!r}; "
     if isinstance(column, str):
         if names is None:
-            raise ValueError(f"{head}the columns of X have no names that are text; give positions.")
+            raise ValueError(
+                f"{head}the columns of X have no names that are text; give positions, or names "
+                "from a data frame, which the steps of a pipeline keep after "
+                "set_output(transform='pandas')."
+            )
         if column not in list(names):
             listed = ", ".join(map(repr, names[:_LISTED])) + ", ..." * (len(names) > _LISTED)
-            raise ValueError(f"{head}the names in X are {listed}.")
+            raise ValueError(f"{head}the names in X are {listed}{or_else}.")
         return list(names).index(column)
     if not isinstance(column, Integral) or isinstance(column, bool):
         raise TypeError(f"{head}give names or whole numbers.")

@@ -71,7 +71,7 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
             return
         what = f"got an unexpected keyword argument {unknown[0]!r}"
     of = f"{type(model).__name__}." if is_method else ""
-    accepted = [name for name in arguments_of(function, model) if name != "self"]
+    accepted = [name for name in arguments_of(function, model) if name not in ("self", "cls")]
     # no hint on arguments that other methods of this model take
     hints = {k: v for k, v in getattr(model, "_argument_hints", {}).items() if k not in known}
     hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)

@@ -14,7 +14,10 @@ from skbayes_sgld.mixed.groups import GroupEffects
 from skbayes_sgld.priors.group import GroupPrior
 
 _FEW = 3  # rows beyond those that effects may fit, below which effects are not told from noise
-_KNOWN = "set group_prior=GroupPrior(scale=...) to the size of effects that you expect"
+_KNOWN = (
+    "set group_prior=skbayes_sgld.priors.GroupPrior(scale=...) to the size of effects that you "
+    "expect"
+)
 
 
 def warn_of_groups(posterior: Any, X: Any, weight: Array | None, prior: GroupPrior) -> None:

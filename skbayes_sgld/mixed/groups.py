@@ -105,7 +105,8 @@ def _term(key: Any, value: Any, d: int, names: Sequence[str] | None) -> GroupCol
         if isinstance(each, bool) or not isinstance(each, (str, Integral)):
             raise TypeError(f"{argument}={value!r} is not accepted; give {_ACCEPTED}.")
     slopes = [each for each in listed if each != "intercept"]
-    at = tuple(column_position(each, d, names, argument) for each in slopes)
+    level = "; 'intercept' is the level of each label"
+    at = tuple(column_position(each, d, names, argument, level) for each in slopes)
     if len(set(listed)) < len(listed) or len(set(at)) < len(at):
         raise ValueError(f"{argument}={value!r} names an effect twice.")
     if any(_called(j, names) == "intercept" for j in at):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import BSpline
 
-from skbayes_sgld._checks import check_number, column_position
+from skbayes_sgld._checks import check_number, column_position, naming
 from skbayes_sgld._components import Component
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
@@ -241,5 +241,6 @@ def _smooth(key: Any, value: Any) -> Smooth:
             f"smooth_effects[{key!r}]={value!r} is not accepted; give a number of B-splines, such "
             "as 10, or a Smooth(n_basis=10, degree=3)."
         )
-    value.check()
+    with naming(f"smooth_effects[{key!r}]"):
+        value.check()
     return value

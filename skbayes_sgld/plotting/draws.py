@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, ClassVar
 
 import numpy as np
@@ -351,10 +352,15 @@ class TraceDisplay(_ChainsDisplay):
 
         panels = self._draw_chains(ax, self.values, draw)
         for name, panel in zip(self.names, panels, strict=True):
-            panel.set(ylabel=name, xlim=(0, max(self.values.shape[1] - 1, 1)))
+            panel.set(ylabel=_wrapped(name), xlim=(0, max(self.values.shape[1] - 1, 1)))
             finish(panel)
         panels[-1].set_xlabel("draw")
         return self
+
+
+def _wrapped(name: str) -> str:
+    """Name in lines that are no longer than a panel is high, broken at spaces."""
+    return fill(name, 16, break_long_words=False, break_on_hyphens=False)
 
 
 @numpy_defaults
@@ -412,7 +418,7 @@ class RankDisplay(_ChainsDisplay):
         for name, panel in zip(self.names, panels, strict=True):
             panel.axhspan(*band, color="0.9", zorder=0)
             panel.axhline(1.0, color=GREY, linewidth=0.8)
-            panel.set(ylabel=f"{name}\nshare / expected", xlim=edges[[0, -1]])
+            panel.set(ylabel=f"{_wrapped(name)}\nshare / expected", xlim=edges[[0, -1]])
             finish(panel, grid="x")
         panels[-1].set_xlabel("rank among the draws of all chains")
         return self

@@ -225,6 +225,9 @@ def _first_gap(values: Any) -> int | None:
     return int(np.argwhere(missing)[0, 0]) if missing.any() else None
 
 
+_ENCODE = "encode it, as sklearn.preprocessing's OneHotEncoder does"
+
+
 def check_real(X: Any) -> None:
     """Raise if X has dates, durations or complex numbers, which NumPy would convert.
 
@@ -235,7 +238,7 @@ def check_real(X: Any) -> None:
         _check_kinds(X)
         return
     values = X if isinstance(X, np.ndarray) else array_of(X) if type(X) in (list, tuple) else None
-    if values is None or values.dtype.kind not in "mMO":
+    if values is None or values.dtype.kind not in "mMOU":
         return
     wrong = [value for value in values.flat if isinstance(value, _TIMES)][:1]
     if len(wrong):
@@ -243,6 +246,13 @@ def check_real(X: Any) -> None:
             f"X has the value {str(wrong[0])!r}, which is not a real number; give numbers, such as "
             "the days since some date."
         )
+    for j, column in enumerate(values.T if values.ndim == 2 else ()):
+        text = _not_numbers(np.array([each for each in column if isinstance(each, str)]))
+        if text:
+            raise ValueError(
+                f"X has the value {str(text[0])!r} in column {j}, which is not a real number; "
+                f"leave the column out, or {_ENCODE}."
+            )
 
 
 def _check_kinds(X: Any) -> None:
@@ -267,7 +277,7 @@ def _check_kinds(X: Any) -> None:
     if not found:
         return
     name, is_time, value = found[0]
-    how = "encode it, as sklearn.preprocessing's OneHotEncoder does"
+    how = _ENCODE
     if is_time:
         how = "make numbers of it, such as the days since some date"
     others = [repr(other) for other, *_ in found[1:]]

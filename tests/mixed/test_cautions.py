@@ -67,7 +67,7 @@ def found(monkeypatch):
 def test_a_single_label_is_told_of(found, family):
     (message,) = found(family, np.zeros(N, int))
     assert "group_effects['g'] has one label, 's0', so that its scale comes from" in message
-    assert "set group_prior=GroupPrior(scale=...)" in message
+    assert "set group_prior=skbayes_sgld.priors.GroupPrior(scale=...)" in message
     assert not found(family, np.zeros(N, int), group_prior=GroupPrior(scale=0.5))
     assert not found(family, CODES)
     (message,) = found(family, CODES, weight=(CODES == 2).astype(float))

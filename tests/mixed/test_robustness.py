@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skbayes_sgld import (
     ModelMisfitWarning,
@@ -40,6 +42,10 @@ FRAME, Y = made()
 
 def linear(**params):
     return SGLDLinearRegression(**{"group_effects": GROUPS, "random_state": 0, **params})
+
+
+def list_of_lists(X):
+    return X.to_numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -234,6 +240,17 @@ def test_names_that_are_no_text_ask_for_positions():
     for columns in ([0, 1], pd.MultiIndex.from_tuples([("a", "g"), ("a", "x")])):
         with pytest.raises(ValueError, match="have no names that are text; give positions"):
             linear(group_effects=LEVELS).fit(FRAME.set_axis(columns, axis=1), Y)
+    with pytest.raises(ValueError, match=r"set_output\(transform='pandas'\)"):
+        make_pipeline(FunctionTransformer(np.asarray), linear(group_effects=LEVELS)).fit(FRAME, Y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda X: X.to_numpy().astype(str), list_of_lists])
+def test_text_of_an_array_that_no_term_names_is_told_by_its_column(kind):
+    rows = kind(FRAME.assign(town="Ulm"))
+    with pytest.raises(ValueError, match="X has the value 'Ulm' in column 2, which is not a real"):
+        linear(group_effects={0: "intercept"}).fit(rows, Y)
+    with pytest.raises(ValueError, match="X has the value 's.*' in column 0, which is not a real"):
+        linear(group_effects=None).fit(rows, Y)
 
 
 @short_chains
@@ -245,6 +262,8 @@ def test_names_that_are_no_text_ask_for_positions():
         ({("g",): "x"}, None),
         ({"g:g": "intercept"}, "'g:g'; give a column, or 'a:b'"),
         ({"g:x": "intercept", "x:g": "intercept"}, "a column twice"),
+        ({"g": "Intercept"}, "column 'Intercept'; .*; 'intercept' is the level of each label"),
+        ({"g": ["1", "x"]}, "column '1'; .*; 'intercept' is the level of each label"),
     ],
 )
 def test_terms_that_name_columns_in_odd_ways(groups, message):

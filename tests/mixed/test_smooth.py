@@ -289,7 +289,7 @@ def test_few_distinct_and_outlying_values():
     ("value", "error", "message"),
     [
         ({"b": 10}, ValueError, "'b'"),
-        ({0: 3}, ValueError, "n_basis=3"),
+        ({0: 3}, ValueError, r"smooth_effects\[0\]: n_basis=3"),
         ({0: Smooth(n_basis=5, degree=5)}, ValueError, "n_basis=5"),
         ({0: Smooth(degree=0)}, ValueError, "degree=0"),
         ({0: Smooth(scale=-1.0)}, ValueError, "scale=-1.0"),

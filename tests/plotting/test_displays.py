@@ -118,6 +118,17 @@ def test_the_lines_of_traces_are_the_draws(model):
     assert [text.get_text() for text in display.ax_[0].get_legend().get_texts()] == list("0123")
 
 
+@pytest.mark.parametrize("cls", [TraceDisplay, RankDisplay])
+def test_long_names_of_chains_are_broken_into_lines_that_fit_their_panels(cls):
+    names = ["effect[firm=General Motors, year]", "intercept", "sd[firm, year]"]
+    draws = PosteriorDraws(np.random.default_rng(0).normal(size=(2, 50, 3)), names)
+    display = cls.from_draws(draws)
+    display.ax_[0].figure.canvas.draw()
+    for name, panel in zip(names, display.ax_, strict=True):
+        assert " ".join(panel.get_ylabel().splitlines()).startswith(name)
+        assert panel.yaxis.label.get_window_extent().height < 1.6 * panel.bbox.height
+
+
 def test_what_is_left_out_is_said():
     draws = PosteriorDraws(np.random.default_rng(0).standard_normal((2, 50, 9)), list("abcdefghi"))
     display = TraceDisplay.from_draws(draws)
