@@ -108,6 +108,22 @@ def simulated(family: str, n: int, n_groups: int) -> Callable[[], pd.DataFrame]:
     return load
 
 
+def crossed(family: str, n: int, n_groups: int, n_items: int) -> Callable[[], pd.DataFrame]:
+    """Five columns, labels of groups and of items that every group may have, and y."""
+
+    def load() -> pd.DataFrame:
+        rng = np.random.default_rng(0)
+        groups, items = rng.integers(n_groups, size=n), rng.integers(n_items, size=n)
+        X = rng.standard_normal((n, 5))
+        predictor = 0.3 * X.sum(axis=1) + rng.standard_normal(n_groups)[groups]
+        predictor += 0.5 * rng.standard_normal(n_items)[items]
+        frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(5)])
+        labels = {"group": [f"g{label}" for label in groups], "item": [f"i{k}" for k in items]}
+        return frame.assign(**labels, y=response(family, predictor, rng))
+
+    return load
+
+
 def with_curves(family: str, n: int) -> Callable[[], pd.DataFrame]:
     """Five columns, the first two of which have curves, and y."""
 
@@ -122,22 +138,23 @@ def with_curves(family: str, n: int) -> Callable[[], pd.DataFrame]:
 
 
 _ALL = (OURS, "bambi", "statsmodels", "gpboost", *NUTS)
+_ESTIMATED = (OURS, "gpboost")
 _CURVED = (OURS, "pygam")
 TASKS = {
     "slopes": Task(sleepstudy, "slopes", {}, _ALL),
     "binary": Task(simulated("binary", 1_000, 50), "rows", _BINARY, _ALL),
     "normal": Task(simulated("normal", 100_000, 1_000), "rows", _SHORT, _ALL),
-    "binary, 100,000 rows": Task(
-        simulated("binary", 100_000, 1_000), "rows", _BINARY, (OURS, "gpboost")
-    ),
-    "counts, 100,000 rows": Task(
-        simulated("counts", 100_000, 1_000), "rows", _COUNTS, (OURS, "gpboost")
-    ),
+    "binary, 100,000 rows": Task(simulated("binary", 100_000, 1_000), "rows", _BINARY, _ESTIMATED),
+    "counts, 100,000 rows": Task(simulated("counts", 100_000, 1_000), "rows", _COUNTS, _ESTIMATED),
     "binary, 1,000,000 rows": Task(
-        simulated("binary", 1_000_000, 10_000), "rows", _BINARY, (OURS, "gpboost")
+        simulated("binary", 1_000_000, 10_000), "rows", _BINARY, _ESTIMATED
     ),
     "counts, 1,000,000 rows": Task(
-        simulated("counts", 1_000_000, 10_000), "rows", _COUNTS, (OURS, "gpboost")
+        simulated("counts", 1_000_000, 10_000), "rows", _COUNTS, _ESTIMATED
+    ),
+    "crossed, 20,000 rows": Task(crossed("normal", 20_000, 1_000, 300), "crossed", {}, _ESTIMATED),
+    "crossed, 70,000 rows": Task(
+        crossed("normal", 70_000, 3_000, 1_100), "crossed", {}, _ESTIMATED
     ),
     "curves, normal": Task(with_curves("normal", 100_000), "curves", {}, _CURVED),
     "curves, binary": Task(with_curves("binary", 100_000), "curves", _CURVES["binary"], _CURVED),

@@ -36,6 +36,10 @@ _BESIDE_ESTIMATES = {
     "binary, 1,000,000 rows": "binary, 1,000,000 x 10,000",
     "counts, 1,000,000 rows": "counts, 1,000,000 x 10,000",
 }
+_CROSSED = {
+    "crossed, 20,000 rows": "normal, 20,000 x 1,000 x 300",
+    "crossed, 70,000 rows": "normal, 70,000 x 3,000 x 1,100",
+}
 _CURVES = "curves, normal", "curves, binary", "curves, counts"
 _PROCESSOR = 1  # of the two times that are kept, on the clock and of the processor
 
@@ -94,6 +98,19 @@ def beside_estimate(title, methods):
     return line(work, "GPBoost's estimate", sides, ours / theirs, "at most 4", met)
 
 
+def crossed(title, methods):
+    """Scales of two crossed terms, beside GPBoost's estimates."""
+    cells = {"rows": title}
+    for method in (OURS, "gpboost"):
+        about, name = methods[method], _NAMES[method]
+        for key, term in (("sd 0", "groups"), ("sd 1", "items")):
+            mean, sd = about["estimates"][key]
+            show = measured(mean, 0.0 if sd != sd else sd, "±.3f")
+            cells[f"sd of {term}, {name}"] = show
+    cells["means"] = measured(methods["gpboost"]["agreement"]["means"], 0.0, ".2f sd")
+    return cells
+
+
 def curve(task, methods):
     """Seconds of two curves, and the distance of the first one from that of pygam."""
     ours, theirs = methods[OURS], methods["pygam"]
@@ -125,10 +142,12 @@ def main(arguments=None):
             tables[task] = {_NAMES[m]: row(task, m, a, methods[OURS]) for m, a in shown.items()}
             if any(method in NUTS for method in methods):
                 bounds |= race(_RACES[task], methods)
-    for task, title in _BESIDE_ESTIMATES.items():
+    for task, title in (_BESIDE_ESTIMATES | _CROSSED).items():
         if task in kept["tasks"]:
             bounds[f"{title}, seconds"] = beside_estimate(title, kept["tasks"][task]["methods"])
     curves = {t: curve(t, kept["tasks"][t]["methods"]) for t in _CURVES if t in kept["tasks"]}
+    known = [task for task in _CROSSED if task in kept["tasks"]]
+    both = {t: crossed(_CROSSED[t], kept["tasks"][t]["methods"]) for t in known}
     versions = {}
     for found in kept["tasks"].values():
         versions |= {library(m): about["version"] for m, about in found["methods"].items()}
@@ -137,7 +156,13 @@ def main(arguments=None):
         for task, found in kept["tasks"].items()
         for method, why in found["missing"].items()
     }
-    return tables | {"bounds": bounds, "curves": curves, "versions": versions, "missing": missing}
+    return tables | {
+        "bounds": bounds,
+        "crossed": both,
+        "curves": curves,
+        "versions": versions,
+        "missing": missing,
+    }
 
 
 if __name__ == "__main__":
