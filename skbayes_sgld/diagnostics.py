@@ -493,7 +493,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     if np.any(ess < needed):
         worst = int(np.nanargmin(ess))
         name, made = names[suspects[worst]], n_chains * n_draws
-        problem = f"the effective sample size of {name} is {ess[worst]:.0f}"
+        problem = f"the effective sample size of {name} is {np.floor(ess[worst]):.0f}"
         if made < 2 * needed:  # at least half of the draws would have to be independent
             few = f"{n_draws} draws a chain are too few for an effective size of {needed}"
             problems["n_draws"] = f"{problem}: {few}"

@@ -264,13 +264,16 @@ def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
     assert not plainly_converged(draws[:, :100]).any()  # too few to be screened
 
 
-def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few():
+def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few(monkeypatch):
     draws = np.random.default_rng(0).standard_normal((4, 25, 1))
     found = convergence_problems(draws, ["a"])
     assert found.keys() == {"n_draws"}
     assert found["n_draws"].endswith(": 25 draws a chain are too few for an effective size of 400")
     slow = autoregression(np.random.default_rng(0), 0.97, 4, 900, 1)
     assert convergence_problems(slow, "a")["ess"].endswith("below 400")
+    figures = np.array([[[1.0], [1.0]], [[399.7], [9e3]]])
+    monkeypatch.setattr("skbayes_sgld.diagnostics._rhat_and_ess", lambda draws: figures)
+    assert convergence_problems(slow, "a")["ess"].endswith("is 399, below 400")  # 400 is not
 
 
 @pytest.mark.parametrize("n_chains", [1, 4])

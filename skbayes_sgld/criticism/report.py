@@ -421,11 +421,18 @@ def _reason(
     if choice is None:
         if not has_trials:
             return "No remedy was tried; set remedies=True."
-        some = (
-            f"none of {len(trials)} remedies predicts better by more than chance explains, or as "
-            "well and without a misfit"
+        if not trials:
+            return "No suggestion: there is no remedy for this model."
+        better = [
+            each for each in trials if not each.failed and each.gain > max(2.0 * each.se, SMALL)
+        ]
+        listed = "; ".join(f"{one.name} ({one.gain:+.1f}{_misfits(one.wrong)})" for one in better)
+        return (
+            f"No suggestion: none of {len(trials)} remedies predicts better by more than chance "
+            f"explains{', with no more misfits' * bool(better)}, or as well and without a misfit."
+            + f" With more than the {wrong} of the model: {listed}."
+            * bool(better)
         )
-        return f"No suggestion: {some if trials else 'there is no remedy for this model'}."
     before, after = (_thirds_of(each) for each in (checks, choice.checks))
     held = f" 90 % intervals hold {after} of the rows; before, {before}." if after else ""
     n = choice.wrong

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import (
+    _check_feature_names,
     _check_y,
     _get_feature_names,
     check_consistent_length,
@@ -98,6 +99,9 @@ def checked_X(
     ``first`` says whether a fit begins with these rows; others must have the columns of the fit.
     Values may still be infinite, or missing.
     """
+    if not first and _get_feature_names(X) is not None and hasattr(estimator, "feature_names_in_"):
+        with naming("X"):  # another column of text is none to encode
+            _check_feature_names(estimator, X, reset=False)
     check_real(X)
     checks = {
         "dtype": FLOATS,

@@ -692,6 +692,21 @@ def test_no_curves_are_tried_where_squares_leave_no_curvature(try_only):
     assert found.remedies["misfits"].tolist() == [0]
 
 
+def test_a_better_remedy_with_more_misfits_is_named():
+    gains = 0.1 + 0.01 * np.random.default_rng(0).normal(size=200)
+    slopes = next(one for one in remedies.REMEDIES if one.name == "slopes of groups")
+    found = [Check("curvature", "curvature", 9.0, verdict="misfit")] * 3
+    worse = Trial((slopes,), each=gains, wrong=4)
+    assert choose([worse], 3) is None
+    reason = report._reason(found, 3, [worse], None, True, False)
+    assert "with no more misfits" in reason
+    assert reason.endswith(
+        "With more than the 3 of the model: slopes of groups (+20.0, 4 misfits)."
+    )
+    for each in (replace(worse, each=0.1 * gains), replace(worse, failed="no draws")):
+        assert "misfits" not in report._reason(found, 3, [each], None, True, False)
+
+
 def test_learned_scales_wait_for_a_model_that_is_clearly_better(monkeypatch):
     squares, curves, noise, slopes = (
         next(one for one in remedies.REMEDIES if one.name == name)

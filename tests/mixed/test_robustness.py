@@ -287,6 +287,9 @@ def test_later_rows_have_the_columns_of_the_fit():
             fitted.predict(rows)
     with pytest.raises(ValueError, match="2 features"):
         fitted.predict(FRAME.to_numpy()[:, :1])
+    plain = linear(group_effects=None, **SHORT).fit(FRAME[["x"]], Y)
+    with pytest.raises(ValueError, match=r"(?s)unseen at fit time:\n- g"):  # not to be encoded
+        plain.predict(FRAME)
     with pytest.raises(ValueError, match="minimum of 1"):
         fitted.predict(FRAME[:0])
 
