@@ -11,9 +11,10 @@ from sklearn.datasets import load_breast_cancer
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference import strategies
+from skbayes_sgld.inference.planning.rows_read import cheapest_rows
 from skbayes_sgld.inference.planning.task import Finding, Task
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies import STRATEGIES, make_plan
+from skbayes_sgld.inference.strategies import STRATEGIES, langevin, make_plan
 from skbayes_sgld.inference.strategies.accept_reject import AcceptReject
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import Given
@@ -21,7 +22,7 @@ from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.shortened import Shortened
 from skbayes_sgld.sampling import HMC, SGLD
-from tests.references.targets import Density
+from tests.references.targets import Density, logistic_posterior
 
 PACKAGE = Path(skbayes_sgld.__file__).parent
 NORMAL = Density(lambda x: -0.5 * np.square(x).sum(axis=1), lambda x: -x, n_params=2)
@@ -112,3 +113,25 @@ def test_an_ordinary_fit_enters_no_file_of_a_rare_strategy():
     assert ways == {f"{path}.py" for path in expected}
     rare = "checkpoints", "own_models", "neural_network", "inference/in_parts", "inference/overflow"
     assert [path for path in entered if path.startswith(rare)] == []
+
+
+@pytest.mark.parametrize(
+    ("finding", "least", "tried"),
+    [(None, 0.5, True), (Finding("long steps are biased"), 0.1, True)]
+    + [(Finding("long steps are biased"), 0.5, False)],
+)
+def test_long_steps_on_batches_that_are_biased_are_not_tried_again(
+    monkeypatch, finding, least, tried
+):
+    task = Task.of(logistic_posterior(20_000, 3), settings(), seed=0)
+    task = task.found(finding=finding, rows_read=cheapest_rows(task))
+    pilots = []
+
+    def biased(run, mode, seed, least):
+        pilots.append(run.batch_size)
+
+    monkeypatch.setattr(langevin.pilots, "choose_step_size", biased)
+    monkeypatch.setattr(langevin, "_least_step", lambda run: least)
+    monkeypatch.setattr(langevin, "plan_steps", lambda task, run, rows_read, before: run)
+    assert langevin.ShorterSteps.plan(task).batch_size is None
+    assert (len(pilots) == 1 and pilots[0] < 20_000) if tried else not pilots
