@@ -703,7 +703,10 @@ def test_a_better_remedy_with_more_misfits_is_named():
     assert reason.endswith(
         "With more than the 3 of the model: slopes of groups (+20.0, 4 misfits)."
     )
-    for each in (replace(worse, each=0.1 * gains), replace(worse, failed="no draws")):
+    spread = (gains - gains.mean()) / gains.std() / np.sqrt(len(gains))  # a standard error of 1
+    three, one = (replace(worse, each=0.1 + 20.0 / times * spread) for times in (3.0, 1.0))
+    assert "(+20.0, 4 misfits)" in report._reason(found, 3, [three], None, True, False)
+    for each in (one, replace(worse, each=0.1 * gains), replace(worse, failed="no draws")):
         assert "misfits" not in report._reason(found, 3, [each], None, True, False)
 
 
