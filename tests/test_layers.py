@@ -132,17 +132,16 @@ MODULES = find_modules()
 
 
 @cache
-def trees():
-    """Syntax tree of every module: parsed where a test asks, as it takes a second."""
-    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+def imports_of(on_import=False):
+    """Full names of all that each module imports, or imports on its own import.
 
-
-@cache
-def imports_of():
-    """Full names of all that each module imports."""
+    Found where a test asks, as it takes half a second. Trees are not kept: searches for garbage
+    would go through them in all later tests.
+    """
+    nodes = run_on_import if on_import else ast.walk
     return {
-        name: imported(ast.walk(tree), name, MODULES[name].name == "__init__.py")
-        for name, tree in trees().items()
+        name: imported(nodes(ast.parse(path.read_text())), name, path.name == "__init__.py")
+        for name, path in MODULES.items()
     }
 
 
@@ -251,8 +250,8 @@ def test_diagnostics_know_arrays_only():
 
 def test_optional_libraries_are_imported_only_where_they_are_used():
     found = {}
-    for name, tree in trees().items():
-        found[name] = {library(other) for other in imported(run_on_import(tree), name)} & OPTIONAL
+    for name, others in imports_of(on_import=True).items():
+        found[name] = {library(other) for other in others} & OPTIONAL
     assert {name: others for name, others in found.items() if others} == {}
 
 
