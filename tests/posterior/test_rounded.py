@@ -87,7 +87,7 @@ def test_large_products_of_a_learned_scale_are_rounded():
     assert not np.array_equal(rounded.grad(phi), exact)
     run = make_run(posterior, sampler=HMC(), preconditioner=Curvature(), mode=mode)
     dynamics = round_gradient(run.dynamics, mode, 0.01)
-    assert dynamics.rounded and dynamics.target is posterior
+    assert dynamics.rounded and dynamics.posterior is posterior
 
 
 def test_small_products_of_a_learned_scale_stay_exact():
