@@ -62,11 +62,13 @@ USES = {
 }
 
 
-# of networks, which seed what they share with linear models, the slow tests ask for one kind
+# networks seed what they share with linear models, and "backprop" is the variational one's own
 @pytest.mark.parametrize(
     ("kind", "use"),
     [
-        slow(kind, use) if kind is np.random.default_rng and "network" in use else (kind, use)
+        slow(kind, use)
+        if use == "variational network" or (kind, use) == (np.random.default_rng, "network")
+        else (kind, use)
         for kind in (np.random.default_rng, np.random.RandomState)
         for use in USES
     ],

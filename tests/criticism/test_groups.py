@@ -148,6 +148,7 @@ def test_a_column_that_a_pipeline_drops_is_given_to_the_model(kind, monkeypatch)
     assert better[-1].predict_interval(better[:-1].transform(X)).shape == (180, 2)
 
 
+@pytest.mark.slow  # as the subjects of repeated measures above
 def test_labels_of_classes_have_groups():
     rng = np.random.default_rng(3)
     shops = rng.choice(list("abcdefghijkl"), 600)
