@@ -20,9 +20,17 @@ def can_set(model: Any, name: str, value: Any) -> bool:
     """Whether the model, with the rows of its fit, takes a setting and has another value."""
     if name == "noise_distribution" and "n_averaged" in model._arguments_of_fit:
         return False  # not for averages
+    if name == "noise_distribution" and _has_wide_terms(model):
+        return False  # a trial takes half a minute
     if name == "noise_model" and model._is_mixed:
         return False  # effects of groups, and curves, are of models with one noise variance
     return name in model._get_param_names() and not has_setting(model, name, value)
+
+
+def _has_wide_terms(model: Any) -> bool:
+    """Whether the labels of a term have more than two effects each, such as several slopes."""
+    terms = model._fitted.mixed.terms if model._is_mixed else ()
+    return any(term.by_label and len(term.effects) > 2 for term in terms)
 
 
 def variance_is_given(model: Any) -> bool:

@@ -21,6 +21,7 @@ from skbayes_sgld.criticism.groups import (
     varying_slopes,
 )
 from skbayes_sgld.criticism.interactions import product_tests
+from skbayes_sgld.criticism.settings import can_set
 from tests.marks import SHORT, short_chains, slow
 
 pl = pytest.importorskip("polars")
@@ -206,3 +207,13 @@ def test_products_of_few_rows_are_compared_with_a_t_distribution():
     X, z = rng.standard_normal((10, 2)), rng.standard_normal(10)
     (found,) = product_tests([(z, np.ones(10), "")], X, normal=True)
     assert found.p_value == pytest.approx(2.0 * stats.t.sf(abs(found.t), 10 - 4))
+
+
+@short_chains
+@pytest.mark.parametrize(("slopes", "expected"), [(["Days"], True), (["Days", "square"], False)])
+def test_heavy_tails_are_not_tried_beside_many_effects_of_a_label(slopes, expected):
+    # a trial of 220 rows takes half a minute
+    X = SLEEP[["Days"]].assign(square=SLEEP["Days"] ** 2, Subject=SUBJECTS)
+    model = clone(LINEAR).set_params(group_effects={"Subject": ["intercept", *slopes]}, **SHORT)
+    model.fit(X, SLEEP["Reaction"])
+    assert can_set(model, "noise_distribution", "student_t") == expected
