@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from skbayes_sgld._typing import Array
@@ -103,7 +104,7 @@ def diagnose_outputs(
         )
     elif ess < _MIN_ESS:
         problems.append(
-            f"the effective sample size of the predictions is {ess:.0f}, below {_MIN_ESS}; "
+            f"the effective sample size of the predictions is {np.floor(ess):.0f}, below {_MIN_ESS}; "
             f"{more or 'raise thin or n_draws'}"
         )
     if clipped > THRESHOLDS.warn_clipped:
