@@ -104,8 +104,8 @@ def diagnose_outputs(
         )
     elif ess < _MIN_ESS:
         problems.append(
-            f"the effective sample size of the predictions is {np.floor(ess):.0f}, below {_MIN_ESS}; "
-            f"{more or 'raise thin or n_draws'}"
+            f"the effective sample size of the predictions is {np.floor(ess):.0f}, below "
+            f"{_MIN_ESS}; {more or 'raise thin or n_draws'}"
         )
     if clipped > THRESHOLDS.warn_clipped:
         problems.append(
