@@ -64,7 +64,7 @@ class FitRows(Protocol):
 
     @property
     def mixed(self) -> Any:
-        """What the columns of X are in a mixed model; None in others."""
+        """Kinds of the columns of X in a mixed model; None in others."""
 
     @property
     def why_no_learned_scale(self) -> str:

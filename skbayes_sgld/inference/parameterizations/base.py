@@ -30,7 +30,7 @@ class Parameterization:
     def choose(
         cls, name: str, posterior: Any, settings: Settings
     ) -> tuple[BasePosterior, Mode | None, Choice] | None:
-        """What "auto" takes, with its reason; None if other coordinates are better."""
+        """Posterior that "auto" takes, its mode and the reason; None if others are better."""
         reason = cls.reason(posterior, settings)
         if reason is None:
             return None

@@ -43,29 +43,33 @@ class Quantiles(Parameterization):
         sd, called = float(mode.metric.marginal_sd[-1]), posterior.own_parameters[0].name
         if sd < _KNOWN:
             return posterior, mode, Choice("centered", f"the {called} is known to {sd:.0%}")
-        transformed = in_quantiles(posterior, mode.theta, sd, settings.tau)
+        transformed = _transformed(posterior, mode, settings)
         if transformed is None:
             return posterior, mode, Choice("centered", f"the {called} has no quantiles")
-        why = f"the logarithm of the {called} has a long tail"
-        return transformed, _mode(transformed, mode), Choice(name, why)
+        return *transformed, Choice(name, f"the logarithm of the {called} has a long tail")
 
     @classmethod
     def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
         """Posterior in these coordinates, and its mode there."""
         mode = newton_mode(posterior, posterior.start())
         check_mode(posterior, mode.theta)
-        sd = float(mode.metric.marginal_sd[-1])
-        transformed = in_quantiles(posterior, mode.theta, sd, settings.tau)
+        transformed = _transformed(posterior, mode, settings)
         if transformed is None:
             raise ValueError(
                 f"parameterization='quantiles' needs {cls.needs}; set parameterization='auto' or "
                 "'centered'."
             )
-        return transformed, _mode(transformed, mode)
+        return transformed
 
 
-def _mode(transformed: BasePosterior, mode: Mode) -> Mode:
-    """Mode in quantiles, from that in the model's own coordinates."""
+def _transformed(
+    posterior: Any, mode: Mode, settings: Settings
+) -> tuple[BasePosterior, Mode] | None:
+    """Posterior in quantiles, and its mode there; None if the quantiles are not determined."""
+    sd = float(mode.metric.marginal_sd[-1])
+    transformed = in_quantiles(posterior, mode.theta, sd, settings.tau)
+    if transformed is None:
+        return None
     start = mode.theta.copy()
     start[-1] = 0.0
-    return newton_mode(transformed, start)
+    return transformed, newton_mode(transformed, start)

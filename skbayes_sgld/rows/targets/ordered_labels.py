@@ -77,7 +77,7 @@ class OrderedLabels(Labels):
         return {**parts, "intercept": -first, "cut_point": cut_points}
 
     def parts_to_report(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """The same draws; the cut points are those between classes in the model."""
+        """Draws as they are: the cut points are those between classes in the model."""
         return self.parts_to_predict(parts)
 
     def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
