@@ -58,6 +58,10 @@ class IntegratedPosterior(BasePosterior):
             self.model.reported, values=self.complete, theta=self.shortened, moves=np.asarray
         )
 
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, n_reported)`` from the prior."""
+        return self.model.draw_prior(generators)
+
     def complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``, with a draw of those integrated out."""
         raise NotImplementedError

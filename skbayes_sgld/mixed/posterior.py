@@ -86,6 +86,10 @@ class Covariances(ParameterBlock):
         pairs = zip(self.each, self.at, strict=True)
         return np.hstack([covariance.from_reported(values[:, at]) for covariance, at in pairs])
 
+    def draw(self, rng: np.random.Generator, values: Array) -> Array:
+        """Hyperparameters drawn from their prior."""
+        return np.concatenate([covariance.sample(rng) for covariance in self.each])
+
     def to_reported(self, values: Array, theta: Array, at: slice) -> None:
         """Write standard deviations and correlations."""
         values[:, at] = self.reported(theta[:, at])
@@ -293,6 +297,17 @@ class MixedPosterior(WithScales):
     def zeros(self) -> Array:
         """Point ``(P,)`` at which all coefficients are 0."""
         return self._with_scales(self.model.zeros())
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, n_reported)`` from the prior."""
+        theta = self.reported.theta(self.parameters.draw_prior(self.zeros(), generators))
+        base, h = self.split(theta)
+        parts = self.covariances.each, self.covariances.at, self.effects(base), self.at
+        for covariance, at, effects, columns in zip(*parts, strict=True):
+            for c, rng in enumerate(generators):
+                root = covariance.root(h[c : c + 1, at])[0]
+                theta[c, columns] = (rng.standard_normal(effects.shape[1:]) @ root.T).ravel()
+        return self.reported.values(theta)
 
     def _with_scales(self, base: Array) -> Array:
         return self.parameters.join(base[None], self.covariances.start()[None], "scales")[0]

@@ -1,8 +1,11 @@
 """The density of a mixed model with all coefficients integrated out, against a dense normal."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta, kstest, norm, t
 
 from skbayes_sgld.likelihoods import Bernoulli, NegativeBinomial, NormalNoise, Poisson
 from skbayes_sgld.likelihoods.row_values import RowValues
@@ -258,3 +261,33 @@ def test_correlations_have_the_marginal_density_of_the_lkj_prior():
     shape = 1.5 - 1.0 + 4 / 2.0  # (rho + 1) / 2 is Beta(shape, shape)
     variance = 1.0 / (2.0 * shape + 1.0)
     assert np.abs(correlations.var(axis=0) / variance - 1.0).max() < 5.0 * np.sqrt(2.0 / 20000)
+
+
+@pytest.mark.parametrize("case", ["crossed", "curves alone"])
+def test_draws_from_the_prior_have_its_scales_and_effects(case):
+    posterior, *_ = make_posterior(case, NormalNoise(), (InverseGamma(3.0, 2.0),))
+    generators = [np.random.default_rng(seed) for seed in range(600)]
+    draws = posterior.draw_prior(generators)
+    names = posterior.reported.names
+    for term, covariance, at in zip(
+        posterior.terms, posterior.covariances.each, posterior.at, strict=True
+    ):
+        q = covariance.n_effects
+        first = names.index(term.scale_names(covariance.pairs)[0])
+        scales = draws[:, first : first + q]
+        for j in range(q):
+            p = kstest(scales[:, j] / covariance.prior.scale[j], partial(_half_t, nu=3.0)).pvalue
+            assert p > 1e-4
+        # one label each: effects over their standard deviations are standard normal
+        white = draws[:, at][:, :q] / scales
+        for j in range(q):
+            assert kstest(white[:, j], norm.cdf).pvalue > 1e-4
+        if covariance.pairs:
+            correlation = draws[:, first + q]
+            assert kstest(0.5 * (correlation + 1.0), beta(2.0, 2.0).cdf).pvalue > 1e-4
+            found = np.mean(white.prod(axis=1) - correlation) * np.sqrt(len(draws))
+            assert abs(found) < 4.0 * np.std(white.prod(axis=1) - correlation)
+
+
+def _half_t(x, nu):
+    return 2.0 * t.cdf(x, nu) - 1.0
