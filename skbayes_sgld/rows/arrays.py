@@ -99,9 +99,8 @@ def checked_X(
     ``first`` says whether a fit begins with these rows; others must have the columns of the fit.
     Values may still be infinite, or missing.
     """
-    if not first and _get_feature_names(X) is not None and hasattr(estimator, "feature_names_in_"):
-        with naming("X"):  # another column of text is none to encode
-            _check_feature_names(estimator, X, reset=False)
+    if not first:
+        check_columns(estimator, X)  # another column of text is none to encode
     check_real(X)
     checks = {
         "dtype": FLOATS,
@@ -117,6 +116,13 @@ def checked_X(
             names = getattr(estimator, "feature_names_in_", None)
             rows = validate_data(estimator, X, reset=False, **checks)
     return as_rows(rows) if issparse(rows) else rows, None if names is None else list(names)
+
+
+def check_columns(estimator: Any, X: Any) -> None:
+    """Raise if columns with names are not those of a fit that had names."""
+    if _get_feature_names(X) is not None and hasattr(estimator, "feature_names_in_"):
+        with naming("X"):
+            _check_feature_names(estimator, X, reset=False)
 
 
 def checked_y(estimator: Any, y: Any, X: Any, numeric: bool) -> Array:

@@ -292,6 +292,9 @@ def test_later_rows_have_the_columns_of_the_fit():
         plain.predict(FRAME)
     with pytest.raises(ValueError, match="minimum of 1"):
         fitted.predict(FRAME[:0])
+    with pytest.warns(UserWarning, match="valid feature names") as caught:
+        fitted.predict(FRAME.to_numpy(object))
+    assert len(caught) == 1
 
 
 def test_labels_alone_without_an_intercept():
