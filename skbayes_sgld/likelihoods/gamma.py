@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln, ndtri
 
 from skbayes_sgld.likelihoods.base import Array, Likelihood
+from skbayes_sgld.likelihoods.elementary import expm1
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import Mixture, log_normal
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal, first_of_equal
@@ -30,11 +31,13 @@ class GammaKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
-        log_ratio, k, values = self.log_y - u[:, 0], np.exp(-clip_log(u[:, 1])), []
-        away = np.expm1(log_ratio)
+        # k is ``(C, 1)`` if it is the same in all rows
+        log_ratio, t, values = self.log_y - u[:, 0], clip_log(first_of_equal(u[:, 1])), []
+        k = np.exp(-t)
+        away = expm1(log_ratio)
         half = away - log_ratio  # half the unit deviance
         if 0 in orders:
-            level = 0.5 * (np.log(k) - LOG_2_PI) - _shape_terms(k, 0)
+            level = -0.5 * (t + LOG_2_PI) - _shape_terms(k, 0)
             values.append((level - self.log_y - k * half).astype(u.dtype))
         if 1 in orders:
             in_t = k * half - 0.5 - k * _shape_terms(k, 1)
@@ -46,8 +49,8 @@ class GammaKernel(RowKernel):
 
 
 def _shape_terms(k: Array, order: int) -> Array:
-    """Remainders of Stirling's formula for the shapes ``k (C, B)``, often equal in all rows."""
-    return remainder(first_of_equal(k), order).astype(k.dtype)
+    """Remainders of Stirling's formula for the shapes k."""
+    return remainder(k, order).astype(k.dtype)
 
 
 @dataclass(eq=False, repr=False)

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, fdtrc
 
 from skbayes_sgld.likelihoods.base import Array
+from skbayes_sgld.likelihoods.elementary import log1p
 from skbayes_sgld.likelihoods.kernel import as_matrices
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_of_equal
 from skbayes_sgld.likelihoods.poisson import Poisson, PoissonKernel
@@ -44,12 +45,12 @@ class NegativeBinomialKernel(PoissonKernel):
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
         # r is ``(C, 1)`` if it is the same in all rows
-        y, r, values = self.y, np.exp(-first_of_equal(clip_log(u[:, 1]))), []
+        y, r, values = self.y, np.exp(-clip_log(first_of_equal(u[:, 1]))), []
         # mu from the same rounded ratio to y as in the log density
-        mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
+        mu = np.exp(u[:, 0] - self.log_y) * self.unit
         away = mu - y
         # log((mu + r) / (y + r))
-        ratio = np.copysign(np.log1p(np.abs(away) / (np.minimum(mu, y) + r)), away)
+        ratio = np.copysign(log1p(np.abs(away) / (np.minimum(mu, y) + r)), away)
         if 0 in orders:
             value: Array = y * (u[:, 0] - self.log_y) - (y + r) * ratio
             values.append(value + self._count_values(_largest, r))
@@ -71,7 +72,9 @@ class NegativeBinomialKernel(PoissonKernel):
         if r.shape[-1] > 1 or not self.n_levels:
             return function(y.astype(float), exact).astype(y.dtype)
         table = function(np.arange(float(self.n_levels)), exact).astype(y.dtype)
-        at = np.broadcast_to(y.astype(np.intp), (len(r), y.shape[-1]))
+        at = y.astype(np.intp)
+        if y.ndim == 1:  # all positions have the same rows
+            return table.take(at, axis=1)
         return np.take_along_axis(table, at, axis=1)
 
 

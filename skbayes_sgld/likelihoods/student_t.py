@@ -11,6 +11,7 @@ from scipy.special import ndtri, stdtrit
 
 from skbayes_sgld.likelihoods.base import Array
 from skbayes_sgld.likelihoods.distribution_functions import student_cdf
+from skbayes_sgld.likelihoods.elementary import log1p
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import log_normal
 from skbayes_sgld.likelihoods.normal import NormalNoise
@@ -39,19 +40,27 @@ class StudentTKernel(RowKernel):
 
         The curvature in eta is negative if ``z^2 > nu``.
         """
-        residual, precision, nu = self.y - u[:, 0], np.exp(-u[:, 1]), np.exp(clip_log(u[:, 2]))
+        # ``(C, 1)`` where they are the same in all rows
+        gamma, nu = first_of_equal(u[:, 1]), np.exp(clip_log(first_of_equal(u[:, 2])))
+        residual, precision = self.y - u[:, 0], np.exp(-gamma)
         scaled = residual * precision
         square = residual * scaled
-        total, fall = nu + square, np.log1p(square / nu)
+        total, fall = nu + square, log1p(square / nu)
         values = []
         if 0 in orders:
-            values.append(_degree_terms(nu, 0) - 0.5 * (u[:, 1] + (nu + 1.0) * fall))
+            values.append(_degree_terms(nu, 0) - 0.5 * (gamma + (nu + 1.0) * fall))
         if 1 in orders:
-            pull, share = (nu + 1.0) / total, square / total
-            in_t = 0.5 * ((nu + 1.0) * share - nu * fall) + _degree_terms(nu, 1)
-            values.append(np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1))
+            pull = (nu + 1.0) / total
+            score = np.empty_like(u, shape=(len(u), 3, u.shape[-1]))
+            np.multiply(pull, scaled, out=score[:, 0])
+            half = 0.5 * pull
+            half *= square
+            np.subtract(half, 0.5, out=score[:, 1])
+            half -= (0.5 * nu) * fall
+            np.add(half, _degree_terms(nu, 1), out=score[:, 2])
+            values.append(score)
         if 2 in orders:
-            rest = nu / total
+            rest, share = nu / total, square / total
             cross, corner = pull * rest * scaled, 0.5 * (nu + 1.0) * share * rest
             in_t = 0.5 * share * rest * (1.0 - square)
             own = in_t + 0.5 * nu * (fall - share) - _degree_terms(nu, 2)
@@ -63,8 +72,8 @@ class StudentTKernel(RowKernel):
 
 
 def _degree_terms(nu: Array, order: int) -> Array:
-    """Constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
-    exact = first_of_equal(nu).astype(float)
+    """Constant c of the log density, or a derivative of it in log nu."""
+    exact = nu.astype(float)
     half = 0.5 * exact
     if order == 0:
         value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI)
