@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.lib import format as npy
 
 from skbayes_sgld._checks import check_path, printable
+from skbayes_sgld._linalg import row_slices
 from skbayes_sgld.blocks.source import Array
 
 Reader = Callable[[], Iterator[tuple[Any, ...]]]
@@ -178,12 +179,13 @@ def blocks_of_parquet(
 
     def block_of(batch: Any) -> tuple[Any, ...]:
         values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *extra]}
-        parts = [values[name] for name in numbers]
+        in_columns = [values[name] for name in numbers]
         # booleans with missing values have dtype object
-        dtypes = [np.float32 if part.dtype == object else part.dtype for part in parts]
+        dtypes = [np.float32 if each.dtype == object else each.dtype for each in in_columns]
         X: Any = np.empty((batch.num_rows, len(numbers)), dtype=np.result_type(*dtypes, np.float32))
-        for j, part in enumerate(parts):
-            X[:, j] = part
+        for part in row_slices(*X.shape):  # which stay in cache: half of the time
+            for j, column in enumerate(in_columns):
+                X[part, j] = column[part]
         if labels:
             X = pd.DataFrame(X, columns=numbers).assign(**{name: values[name] for name in labels})
             X = X[names]

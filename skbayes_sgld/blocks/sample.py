@@ -151,10 +151,12 @@ class Sample:
 def sizes(X: Array, mean: Array, sd: Array) -> Array:
     """Size of each row ``(n,)``: a constant, and its squared distance from the mean in sds."""
     size, scale = np.empty(len(X)), np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
-    for rows in row_slices(*X.shape):
-        scaled = np.subtract(X[rows], mean, dtype=np.float64)
-        scaled *= scale
-        size[rows] = np.einsum("ij,ij->i", scaled, scaled) / max(1, X.shape[1])
+    with np.errstate(all="ignore"):
+        mean, scale = mean.astype(X.dtype), scale.astype(X.dtype)  # any sizes near these are right
+        for rows in row_slices(*X.shape):
+            scaled = X[rows] - mean
+            scaled *= scale
+            size[rows] = np.einsum("ij,ij->i", scaled, scaled) / max(1, X.shape[1])
     size = np.where(np.isfinite(size), size, 1.0)  # such rows raise an error later
     return _EVEN + (1.0 - _EVEN) * size
 
