@@ -40,6 +40,9 @@ from skbayes_sgld.sampling.tuning.mode import (
 )
 
 _STRICT = 1e-16  # squared distance from an expansion's mode at which its search ends
+_EXACT = 1e-12  # squared distance from a mode, in sds, at which further passes end
+_PARTS = 20  # of the sample, whose differences give the error of its higher orders
+_LACKING = 0.15  # share of a direction's curvature that rows which the sample lacks may have
 _GROUP_ROWS = 1000  # rows sampled of each label, or of counts above 0, so that rare ones count
 
 
@@ -133,7 +136,7 @@ def first_pass(
     source: RowSource, target: Target, seed: int
 ) -> tuple[Moments, Extent, Sample, Fraction | None]:
     """Moments and ranges of the columns, a sample of rows and the first fraction, in one pass."""
-    how = Sampling(source.pool_size, seed, _GROUP_ROWS, target.has_labels, source.n_rows)
+    how = Sampling(source.n_sampled, seed, _GROUP_ROWS, target.has_labels, source.n_rows)
     block_values = partial(_moments_and_sample, target=target, how=how)
     totals: tuple[Any, ...] = source.reduce(block_values, add_up)
     return _require_rows(totals)
@@ -311,7 +314,9 @@ class _Passes(BasePosterior):
         return other
 
 
-def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -> GLMPosterior:
+def find_posterior(
+    model: GLMPosterior, source: RowSource, encoding: Encoding, error: float = 0.0
+) -> GLMPosterior:
     """Posterior of all rows of a source.
 
     Parameters
@@ -320,6 +325,8 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
         Posterior of a sample of the rows.
     source : RowSource
     encoding : Encoding
+    error : float, default=0.0
+        Standard error of the mode, in sds of each parameter, that spares a further pass.
 
     Raises
     ------
@@ -335,7 +342,10 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
         # a rare column may be zero in all rows of the sample, or in all but one
         for begin in (near, start):
             with suppress(NoModeError):
-                mode = approach(next_mode, begin, 1e-12)  # a millionth of an sd
+                mode = next_mode(begin)
+                if not error or _error(model, passes.expand_rows(begin), mode) > error:
+                    last = mode.squared_distance(begin)
+                    mode = approach(next_mode, mode.theta, _EXACT, last)
                 break
         else:
             mode = newton_mode(passes, start)
@@ -345,10 +355,39 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
         check_expanded(model, passes.curvature(at.theta), at.value, least)
         raise
     (rows,) = passes.last_pass
-    whitened = mode.metric.whiten(np.eye(model.n_params))
-    precision = whitened @ whitened.T
+    precision = _precision(model, rows.expansion, mode)
     check_expanded(model, precision, rows.expansion.value, rows.least)
     return pooled(model, rows.expansion, mode.theta, precision)
+
+
+def _precision(model: GLMPosterior, expansion: Expansion, mode: Mode) -> Array:
+    """Precision at a mode by an expansion nearby, to which the sample adds the third order."""
+    whitened = mode.metric.whiten(np.eye(model.n_params))
+    there, here = (model.expand_likelihood(at).curvature for at in (mode.theta, expansion.theta))
+    return whitened @ whitened.T + there - here
+
+
+def _error(model: GLMPosterior, rows: RowsExpansion, mode: Mode) -> float:
+    """Standard error of the mode of an expansion and the sample's higher orders, in sds.
+
+    It is the largest of all parameters, from the differences of parts of the sample. It is infinite
+    if rows that the sample lacks matter: then its curvature is not that of all rows.
+    """
+    origin, n_parts = rows.expansion.theta, _PARTS
+    rests, missing = [], rows.expansion.curvature.copy()
+    for k in range(n_parts):
+        part = model.with_rows(model.X[k::n_parts], model.values[k::n_parts])
+        own = part.expand_likelihood(origin)
+        there = part.expand_likelihood(mode.theta, own.curvature)
+        rests.append(there.grad - own.grad + own.curvature @ (mode.theta - origin))
+        missing -= own.curvature
+    metric = mode.metric
+    lacking = np.linalg.norm(metric.sqrt_t(metric.sqrt_t(missing).T), 2)
+    if not lacking < _LACKING:
+        return np.inf
+    shifts = metric.sqrt(metric.sqrt_t(np.array(rests)))
+    errors = np.sqrt(n_parts * shifts.var(axis=0, ddof=1)) / metric.marginal_sd
+    return float(errors.max())
 
 
 def _next_mode(passes: _Passes, model: GLMPosterior, origin: Array) -> Mode:

@@ -14,7 +14,7 @@ from skbayes_sgld.blocks.files import (
     blocks_of,
     blocks_of_parquet,
 )
-from skbayes_sgld.blocks.source import POOL_SIZE, BlockWork, RowSource, add_up, named
+from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, named
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, size_argument
 
 
@@ -30,9 +30,10 @@ class RowBlocks(RowSource):
         arguments by row, in all blocks or in none: an array is the exposure of counts, the
         ``n_trials`` of totals or the ``n_averaged`` of averages; a dict has arrays by the names of
         the arguments. Weight is an array or None. Blocks for predictions may be X alone.
-    pool_size : int, default=50_000
+    pool_size : int or None, default=None
         Number of rows of the in-memory sample that chains run on; a source of at most as many rows
-        is read into memory.
+        is read into memory. None: 50,000, or 1 % of the rows if their number is known and that is
+        more, up to 3 million numbers.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class RowBlocks(RowSource):
     """
 
     def __init__(
-        self, read: Callable[[], Iterable[tuple[Any, ...]]], *, pool_size: int = POOL_SIZE
+        self, read: Callable[[], Iterable[tuple[Any, ...]]], *, pool_size: int | None = None
     ) -> None:
         if not callable(read):
             raise TypeError(
@@ -58,7 +59,8 @@ class RowBlocks(RowSource):
             )
         self.read, self.pool_size, self.n_passes = read, pool_size, 0
         self._origin = getattr(read, "__qualname__", type(read).__name__)
-        check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
+        if pool_size is not None:
+            check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
         try:
             first = next(iter(self), None)
         except TypeError as error:
@@ -85,7 +87,7 @@ class RowBlocks(RowSource):
         sample_weight: Any = None,
         exposure: Any = None,
         *,
-        pool_size: int = POOL_SIZE,
+        pool_size: int | None = None,
         **by_row: Any,
     ) -> RowBlocks:
         """Rows of arrays in NumPy files.
@@ -101,7 +103,7 @@ class RowBlocks(RowSource):
             File of an array of shape (n_samples,).
         sample_weight, exposure : path of a file or None, default=None
             Weights, and the exposures of counts.
-        pool_size : int, default=50_000
+        pool_size : int or None, default=None
             As for :class:`RowBlocks`.
         **by_row : path of a file or None
             Further arguments by row, such as ``n_trials`` of totals and ``n_averaged`` of averages.
@@ -134,7 +136,7 @@ class RowBlocks(RowSource):
         *,
         labels: Sequence[str] = (),
         filesystem: Any = None,
-        pool_size: int = POOL_SIZE,
+        pool_size: int | None = None,
         **by_row: str | None,
     ) -> RowBlocks:
         """Rows of a Parquet file, or of a folder of them; it needs the extra ``parquet``.
@@ -155,7 +157,7 @@ class RowBlocks(RowSource):
             ``group_effects``. Blocks are then data frames.
         filesystem : pyarrow.fs.FileSystem, or one of fsspec, default=None
             File system that opens the files. None: files of this machine.
-        pool_size : int, default=50_000
+        pool_size : int or None, default=None
             As for :class:`RowBlocks`.
         **by_row : str or None
             Names of the columns of further arguments by row, such as ``n_trials`` of totals and

@@ -52,7 +52,8 @@ class Blocks:
         if has_sums and not target.likelihood.takes:
             return target, self._summed(target)
         own = estimator.random_state
-        return self._sampled(target, int(own) if isinstance(own, Integral) else 0)
+        target, rows = self._sampled(target, int(own) if isinstance(own, Integral) else 0)
+        return target, replace(rows, error=estimator._error_of_mode)
 
     def score(self, model: Any, score: Score) -> float:
         """Score of a fitted model's predictions of the rows."""
@@ -106,11 +107,14 @@ class BlockRows(RowsInPart):
         Whether these are not rows of the user's but stand for sums of products of all.
     encoding : Encoding or None, default=None
         Where they are a sample: how further passes encode the blocks.
+    error : float, default=0.0
+        Error of the mode, in sds, that spares a pass over the blocks.
     """
 
     source: RowSource
     summed: bool = False
     encoding: Encoding | None = None
+    error: float = 0.0
 
     @property
     def why_no_learned_scale(self) -> str:
@@ -123,7 +127,7 @@ class BlockRows(RowsInPart):
             model.check_known_scale("a sample of the rows of blocks")
             posterior = model.posterior(self.rows)
             check_weights(posterior)
-            return find_posterior(posterior, self.source, self.encoding), self
+            return find_posterior(posterior, self.source, self.encoding, self.error), self
         if not self.summed:
             return self.rows.bind(model)[0], self
         posterior = model.posterior(self.rows)

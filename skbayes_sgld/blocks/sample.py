@@ -20,6 +20,7 @@ from skbayes_sgld.blocks.source import Array, Block
 from skbayes_sgld.likelihoods.row_values import RowValues
 
 _EVEN = 0.5  # part of the size that is the same for all rows
+_ROOM = 1.25  # rows of a sum, in those of the sample, from which it keeps what it needs
 _SPARE = 8.0  # sds of the number of rows below a limit, so that enough rows almost surely are
 
 
@@ -115,6 +116,8 @@ class Sample:
         values = self.values.followed_by(other.values)
         both = Sample(self.how, self.n_rows + other.n_rows, X, values, *arrays)
         assert values.y is not None
+        if len(both.key) < _ROOM * self.how.size:  # a choice takes longer than the sum
+            return both
         return both._at(_smallest(both.key, values.y, self.how))
 
     def _arrays(self) -> tuple[Array, ...]:

@@ -152,6 +152,7 @@ class MAPEstimator(LinearEstimator):
         Share of the steps on which the gradient was clipped.
     """
 
+    _error_of_mode: ClassVar[float] = 0.0  # the mode is the estimate
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
         "optimizer": OPTIMIZERS,

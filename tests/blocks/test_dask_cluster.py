@@ -154,7 +154,7 @@ def killing(path, at):
 
 def test_a_worker_that_is_killed_changes_only_the_time(client, in_blocks, tmp_path):
     before = set(client.run(os.getpid).values())
-    X, latent = made_on_workers(killing(tmp_path, at=2 * N_BLOCKS + 1))  # in the third pass
+    X, latent = made_on_workers(killing(tmp_path, at=N_BLOCKS + 1))  # in the second pass
     model = SGLDLogisticRegression(**FEW).fit(X, latent > 0)
     np.testing.assert_array_equal(model.posterior_.values, in_blocks.posterior_.values)
     assert set(client.run(os.getpid).values()) != before

@@ -58,6 +58,20 @@ def fit(name, *data, **settings):
 # ---- the mode and the posterior of the sample --------------------------------------------------
 
 
+def sampled(name, likelihood, prior, pool_size):
+    """Posteriors of all rows and of a sample, the blocks, and how they are encoded."""
+    y = np.unique(TARGETS[name], return_inverse=True)[1] if name == "labels" else TARGETS[name]
+    y = y.astype(float)
+    moments = X.mean(axis=0), X.std(axis=0)
+    full = GLMPosterior(X, y, likelihood, prior, intercept_at_mean=True, moments=moments)
+    source = blocks_of(X, y, size=900, pool_size=pool_size)
+    first, _, sample, _ = first_pass(source, Numbers(likelihood=likelihood), 0)
+    encoding = Encoding(Numbers(likelihood=likelihood))
+    drawn, values = encoding.sampled(sample, first)
+    options = {"sample_weight": values.weight, "intercept_at_mean": True, "moments": moments}
+    return full, GLMPosterior(drawn, values.y, likelihood, prior, **options), source, encoding
+
+
 @pytest.mark.parametrize(
     ("name", "likelihood", "prior"),
     [
@@ -69,16 +83,7 @@ def fit(name, *data, **settings):
     ],
 )
 def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
-    y = np.unique(TARGETS[name], return_inverse=True)[1] if name == "labels" else TARGETS[name]
-    y = y.astype(float)
-    moments = X.mean(axis=0), X.std(axis=0)
-    full = GLMPosterior(X, y, likelihood, prior, intercept_at_mean=True, moments=moments)
-    source = blocks_of(X, y, size=900, pool_size=800)
-    first, _, sample, _ = first_pass(source, Numbers(likelihood=likelihood), 0)
-    encoding = Encoding(Numbers(likelihood=likelihood))
-    drawn, values = encoding.sampled(sample, first)
-    options = {"sample_weight": values.weight, "intercept_at_mean": True, "moments": moments}
-    model = GLMPosterior(drawn, values.y, likelihood, prior, **options)
+    full, model, source, encoding = sampled(name, likelihood, prior, 800)
     found = find_posterior(model, source, encoding)
     # the first gathers the sample, which then spares one: its higher orders lead near the mode
     assert source.n_passes == 3
@@ -97,6 +102,69 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     most = 0.6 if name == "rare" else 0.05  # 50 rows of a class tell little of the third order
     assert np.abs(gaps[0] - gaps[1]).max() < most
     assert np.abs((found.grad(theta) - full.grad(theta)) @ root).max() < most
+
+
+@pytest.mark.parametrize(
+    ("name", "likelihood"),
+    [
+        ("logistic", Bernoulli()),
+        ("labels", Categorical(3)),
+        ("labels", Ordinal(3)),
+        ("poisson", Poisson()),
+    ],
+)
+def test_a_pass_is_spared_that_would_hardly_move_the_mode(name, likelihood):
+    full, model, source, encoding = sampled(name, likelihood, Normal(), 2000)
+    exact = newton_mode(full, full.start(), tolerance=1e-20)
+    sds = exact.metric.marginal_sd
+    found = find_posterior(model, source, encoding, error=0.01)
+    assert source.n_passes == 2
+    mode, precision = found.centered_normal()
+    assert 1e-7 < np.abs((mode - exact.theta) / sds).max() < 0.04
+    root = np.linalg.inv(np.linalg.cholesky(precision)).T
+    assert np.allclose(root.T @ full.curvature(exact.theta) @ root, np.eye(len(mode)), atol=0.01)
+    theta = mode + RNG.standard_normal((6, len(mode))) @ root.T
+    assert np.abs((found.grad(theta) - full.grad(theta)) @ root).max() < 0.05
+    # the standard error says how far it is
+    mode, _ = find_posterior(model, source, encoding, error=1e-6).centered_normal()
+    assert source.n_passes == 4  # two more
+    assert np.abs((mode - exact.theta) / sds).max() < 1e-6
+
+
+def test_a_sample_without_the_rows_that_matter_spares_no_pass(monkeypatch):
+    monkeypatch.setattr(passes, "_GROUP_ROWS", 0)
+    monkeypatch.setattr(drawing, "_EVEN", 1.0)
+    twin = X[:, 0] + 5.0 * (np.arange(N) % 1000 == 7)  # five rows tell these columns apart
+    rows = np.column_stack([X[:, 0], twin])
+    y = (RNG.random(N) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+    source, n_passes = blocks_of(rows, y, size=900, pool_size=400), []
+    first, _, sample, _ = first_pass(source, Numbers(likelihood=Bernoulli()), 0)
+    encoding = Encoding(Numbers(likelihood=Bernoulli()))
+    drawn, values = encoding.sampled(sample, first)
+    assert np.all(drawn[:, 0] == drawn[:, 1])
+    prior = Normal(scale=[1.0, 1.0])
+    model = GLMPosterior(drawn, values.y, Bernoulli(), prior, sample_weight=values.weight)
+    for error in (0.0, 0.01):
+        mode, precision = find_posterior(model, source, encoding, error).centered_normal()
+        n_passes.append(source.n_passes)
+    assert n_passes[1] - n_passes[0] == n_passes[0] - 1
+    full = GLMPosterior(rows, y, Bernoulli(), prior)
+    moved = mode - newton_mode(full, full.start(), tolerance=1e-20).theta
+    assert moved @ precision @ moved < 1e-6
+
+
+def test_the_sample_of_many_rows_of_few_columns_is_larger():
+    source = blocks_of(X, ETA, size=900)
+    assert source.n_sampled == 50_000
+    for n_rows, n_features, n_sampled in (
+        (10_000_000, 20, 100_000),
+        (100_000_000, 20, 150_000),
+        (100_000_000, 500, 50_000),
+    ):
+        source.n_rows, source.n_features = n_rows, n_features
+        assert source.n_sampled == n_sampled
+    source.pool_size = 700
+    assert source.n_sampled == 700
 
 
 def test_columns_have_the_moments_of_all_rows_where_sums_stand_for_them():
