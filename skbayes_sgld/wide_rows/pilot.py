@@ -60,13 +60,13 @@ class PilotAlongRows(Pilot):
         n_steps = int(np.ceil(length / (_SOFT * rows.softness)))
         step = np.full((len(position), 1), length / n_steps)
         z = NEARER * center.metric.whiten(position - center.theta)
-        heat = np.sqrt(run.dynamics.temperature)
+        heat, force = np.sqrt(run.dynamics.temperature), rows.grad(z)
         costly = rows.work_of(n_steps) > _VERY_LARGE
         for number in range(1 if costly else 2):
             chains = range(first_chain, first_chain + len(z))
             momentum = heat * start_normals(seed + number, chains, rows.n_params)
             with one_blas_thread(), np.errstate(all="ignore"):
-                z, _ = along_rows(rows, z, momentum, step, n_steps)
+                z, _, _, force = along_rows(rows, z, momentum, force, step, n_steps)
         finite = np.isfinite(z).all(axis=1, keepdims=True)
         return np.where(finite, rows.locate(z), position)
 

@@ -49,6 +49,7 @@ from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 # Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
 # (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
 _NEAR = 0.01
+_MOST_POINTS = 4.0  # draws of a trajectory, about
 
 
 class Wide(Strategy):
@@ -145,16 +146,19 @@ def _shared_trajectories(
     If trajectories mix as well as the pilot's, fewer of them than draws are enough for intervals.
     """
     settings, n_asked = task.settings, task.settings.n_draws
-    work = rows.work_of(tuned.run.sampler.gradients(tuned.run.step_size))
+    n_steps = tuned.run.sampler.gradients(tuned.run.step_size)
+    work = rows.work_of(n_steps)
     half_share, full_share = (limit / work for limit in THRESHOLDS.max_draw)
     in_time = ceil(min(1.0, max(full_share, min(0.5, half_share))) * n_asked)
     given = settings.sampler is not AUTO or settings.thin is not AUTO
     if rows.collapsed or given or not task.may_have_walkers:
         return tuned, in_time
     few = in_time < n_asked
-    # 200 effective draws per chain are twice the limit of the warning
-    enough = in_time if few else 200.0 * tuned.found.autocorrelation
-    n_points = int(np.clip(n_asked / enough, 1, 4 if few else 2))
+    # 150 effective draws per chain are half as many again as the limit of the warning
+    enough = in_time if few else 150.0 * tuned.found.autocorrelation
+    # whole leapfrog steps between points
+    between = max(1, round(n_steps / float(np.clip(n_asked / enough, 1.0, _MOST_POINTS))))
+    n_points = max(1, round(n_steps / between))
     if n_points == 1:
         return tuned, in_time
     sampler = hmc_along(rows, n_points)

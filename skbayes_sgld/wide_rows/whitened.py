@@ -108,11 +108,21 @@ class WhitenedRows(WhitenedPosterior):
 
     def log_density(self, z: Array) -> Array:
         """Log density ``(C,)`` at ``z (C, P)``; functions of rows are float32."""
-        value = self._rows.value(z, _GROUP)
-        value += self._level
+        return self._rows.value(z, _GROUP) + self._normal_part(z)
+
+    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
+        """Log density ``(C,)`` and gradient ``(C, P)``, which share the product with the rows."""
+        value, grad = self._rows.value_and_grad(z, _GROUP)
+        grad += self._slope
+        grad -= z
+        return value + self._normal_part(z), grad
+
+    def _normal_part(self, z: Array) -> Array:
         # einsum, unlike matmul, rounds a chain's values the same way with any number of chains
-        value += np.einsum("cp,p->c", z, self._slope) - 0.5 * np.einsum("cp,cp->c", z, z)
-        return value
+        z = z.astype(float, copy=False)
+        return (
+            self._level + np.einsum("cp,p->c", z, self._slope) - 0.5 * np.einsum("cp,cp->c", z, z)
+        )
 
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""
@@ -214,7 +224,16 @@ class SparseRows(WhitenedPosterior):
     def grad(self, z: Array) -> Array:
         """Gradient at ``z (C, P)``."""
         theta = self.locate(z)
-        grad = self._rows.grad(theta, None)
+        return self._whitened(theta, self._rows.grad(theta, None))
+
+    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
+        """Log density ``(C,)`` and gradient ``(C, P)``, which share the product with the rows."""
+        theta = self.locate(z)
+        value, grad = self._rows.value_and_grad(theta, None)
+        return value + self._posterior.log_prior(theta), self._whitened(theta, grad)
+
+    def _whitened(self, theta: Array, grad: Array) -> Array:
+        """Gradient of the log density in z, from that of the rows in theta, which it overwrites."""
         grad += self._posterior.grad_log_prior(theta)
         grad *= self.root
         return grad

@@ -19,7 +19,7 @@ _LOBATTO = 0.35
 def leapfrog(
     z: Array,
     momentum: Array,
-    force: Array | None,
+    force: Array,
     step: Array,
     parts: Array,
     gradient: Callable[[Array], Array],
@@ -35,8 +35,8 @@ def leapfrog(
     Parameters
     ----------
     z, momentum : ndarray of shape (C, P)
-    force : ndarray of shape (C, P) or None
-        Gradient of the log density at z; not used if the first kick is 0.
+    force : ndarray of shape (C, P)
+        Gradient of the log density at z.
     step : ndarray of shape (C, 1)
         Size of the steps of each chain.
     parts : ndarray of shape (2, n)
@@ -58,8 +58,7 @@ def leapfrog(
     for k, (kick, drift) in enumerate(parts.T.tolist()):
         if k:
             force = gradient(z)
-        if kick and force is not None:
-            momentum = kicked(momentum, z, force, kick * step, rotates)
+        momentum = kicked(momentum, z, force, kick * step, rotates)
         if drift and rotates:
             cos, sin = (each[k] for each in drifts)
             z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
@@ -75,13 +74,10 @@ def kicked(momentum: Array, z: Array, force: Array, step: Array, rotates: bool) 
     return push
 
 
-def equal_kicks(n_steps: int, drifts_first: bool = False) -> Array:
+def equal_kicks(n_steps: int) -> Array:
     """Kicks and drifts ``(2, n_steps + 1)`` of plain leapfrog, in steps."""
     parts = np.ones((2, n_steps + 1))
-    if drifts_first:
-        parts[0, 0], parts[1, [0, -1]] = 0.0, 0.5
-    else:
-        parts[0, [0, -1]], parts[1, -1] = 0.5, 0.0
+    parts[0, [0, -1]], parts[1, -1] = 0.5, 0.0
     return parts
 
 
