@@ -70,7 +70,7 @@ class WhitenedPosterior(BasePosterior):
 class CollapsedPosterior(WhitenedPosterior):
     """Whitened posterior whose trajectories move v, the rows' predictors minus their noise.
 
-    Chains move in duals ``(C, n_rows + 1)``, of which v and the intercept are functions.
+    Chains move in duals ``(C, ...)``, of which v and the intercept are functions.
 
     Attributes
     ----------
@@ -79,6 +79,10 @@ class CollapsedPosterior(WhitenedPosterior):
 
     collapsed = True
     n_rows: int
+
+    def first(self, generators: list[np.random.Generator]) -> Array:
+        """Duals from which a sampler that rejects may begin, a chain from each generator."""
+        raise NotImplementedError
 
     def move(
         self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]

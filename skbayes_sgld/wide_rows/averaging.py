@@ -24,8 +24,8 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-from skbayes_sgld.wide_rows.collapsed_gram import CollapsedGram
 from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
+from skbayes_sgld.wide_rows.predictors import MOST_ROWS
 from skbayes_sgld.wide_rows.whitened import sparse_rows, whiten_rows
 
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
@@ -90,11 +90,9 @@ def averaged_normal(
     """
     rows: WhitenedPosterior | None = None
     # at another temperature the tempered likelihood would have to be integrated
-    if collapse and temperature == 1.0:
-        if posterior.n_samples <= MAX_DENSE:
-            rows = collapsed_rows(posterior, theta, CollapsedGram)
-        elif issparse(posterior.X):
-            rows = collapsed_rows(posterior, theta)
+    large = issparse(posterior.X) and posterior.n_samples > MOST_ROWS
+    if collapse and temperature == 1.0 and large:
+        rows = collapsed_rows(posterior, theta)
     if rows is None and theta.size > MAX_DENSE and issparse(posterior.X):
         rows = sparse_rows(posterior, theta)
     if rows is not None or theta.size > MAX_DENSE:

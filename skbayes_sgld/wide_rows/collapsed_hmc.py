@@ -12,9 +12,6 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
-# The first trajectories, from the prior's mean, are never rejected: leapfrog steps raise the
-# energy systematically there, and a chain that rejects would not leave
-_FREE, _FREE_STEP = 8, 0.16  # their number, and their step size relative to the rows' softness
 _SEEDS = 4  # normals of a step that seed its generator
 
 
@@ -25,9 +22,17 @@ class CollapsedHMC(HMC):
     A step follows a trajectory of the rows' predictors without their noise, accepts or rejects it,
     and then draws the coefficients given its end. The state of a chain is the predictors, in their
     dual coordinates.
+
+    Parameters
+    ----------
+    path_length : float, default=1.25
+    n_leaves : int, default=1
+        Draws of the coefficients given each trajectory's end: trajectories cost several times as
+        much, and much of the posterior is independent of their ends.
     """
 
     path_length: float = 1.25
+    n_leaves: int = 1
 
     largest_step = 1.0
 
@@ -36,10 +41,14 @@ class CollapsedHMC(HMC):
         return _SEEDS + 2
 
     def init(self, theta: Array) -> State:
-        """State: positions, and dual coordinates, which are empty until the first step."""
+        """State: positions, dual coordinates, which are empty until the first step, and counts.
+
+        These are the draws from the latest trajectory's end, and whether it was accepted.
+        """
         state = super().init(theta)
         del state["z"], state["force"]
-        return state | {"dual": np.empty((len(theta), 0))}
+        drawn, latest = np.zeros(len(theta), int), np.zeros(len(theta), bool)
+        return state | {"dual": np.empty((len(theta), 0)), "drawn": drawn, "latest": latest}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """The normals themselves: the step makes its noise from them."""
@@ -52,20 +61,18 @@ class CollapsedHMC(HMC):
         seeds = np.ascontiguousarray(noise[:, :_SEEDS]).view(np.uint64)
         generators = [np.random.default_rng(seed) for seed in seeds]
 
-        def move(dual: Array, eta: float) -> tuple[Array, Array]:
-            steps = self.step_sizes(np.asarray(eta), noise[None, :, -1:])[0]
-            return rows.move(dual, steps, self.gradients(eta), generators)
-
         dual = state["dual"]
         if not dual.size:
-            dual = np.zeros((len(dual), rows.n_rows + 1))
-            for _ in range(_FREE):
-                dual, _ = move(dual, self.whole_steps(_FREE_STEP * rows.softness))
-        end, gain = move(dual, float(eta))
-        accept = np.log(ndtr(noise[:, -2])) < gain
-        dual = np.where(accept[:, None], end, dual)
+            dual = rows.first(generators)
+        if not state["drawn"].any():
+            steps = self.step_sizes(np.asarray(float(eta)), noise[None, :, -1:])[0]
+            end, gain = rows.move(dual, steps, self.gradients(float(eta)), generators)
+            accept = np.log(ndtr(noise[:, -2])) < gain
+            dual = np.where(accept[:, None], end, dual)
+            state["latest"] = accept
         state.update(
             theta=rows.locate(rows.leave(dual, generators)),
             dual=dual.astype(float),
-            accepted=state["accepted"] + accept,
+            drawn=(state["drawn"] + 1) % self.n_leaves,
+            accepted=state["accepted"] + state["latest"],
         )

@@ -13,13 +13,13 @@ same way as v. A kick by the gradient g of the log likelihood adds g to the mome
 ``(K - D) g``, a product with the rows and their transpose, to that of v. What has been integrated
 out is drawn at the end: u given v and y, and z given u, by one linear system in K.
 
-A default fit to 5,000 documents of 12,500 words (``benchmarks/text.py``) takes 42 s of processor
-time for 1,248 to 2,225 effective draws per word; along
-:class:`~skbayes_sgld.wide_rows.whitened.SparseRows` it takes 123 s for 52 to 340.
+Up to 6,000 rows :mod:`~skbayes_sgld.wide_rows.predictors` holds K as a matrix, whose functions make
+longer steps.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.priors import Normal
 
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
+_FREE, _FREE_STEP = 8, 0.16  # number of first trajectories; their step relative to the softness
 _ERROR, _PROBES = 3e-3, 16  # relative error of the series; number of vectors that test it
 
 
@@ -68,7 +69,7 @@ class CollapsedRows(CollapsedPosterior):
         flat = own <= 0.0  # the intercept's
         self.inverse = np.where(flat, 1.0, own)
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
-        d, design = posterior.n_features, self._rows_of(posterior)
+        d, design = posterior.n_features, posterior.design_rows(slice(0, posterior.n_samples))
         at_center = design.apply(self.center[None, None], design)[0, 0].astype(np.float32)
         unit = 1.0 / np.sqrt(self.inverse[:d])
         # Rows minus their mean add up to 0; without that they have a direction in common, which
@@ -77,12 +78,12 @@ class CollapsedRows(CollapsedPosterior):
         mean = design.x_mean * unit
         steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
         share = 1.0 / max(1.0, steepness)
-        scaled = self._scaled(design, unit, (1.0 - share) * mean, float)
-        self._design = self._scaled(design, unit, (1.0 - share) * mean, np.float32)
+        columns, rest = scale_columns(design.X, unit), (1.0 - share) * mean
+        scaled = SparseDesign(columns, rest, False)
+        self._design = SparseDesign(columns.astype(np.float32), rest, False)
         self._norms = np.sqrt(scaled.lengths(np.ones(d))).astype(np.float32)
         self._signs = (2.0 * posterior.y - 1.0).astype(np.float32)
         self._unit, self._offset = self._signs / self._norms, self._signs * at_center
-        self._hold()
         gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
         probes = probe_generator().standard_normal((_PROBES, n), dtype=np.float32)
         # at most ten restarts of 40 products; the computed eigenvalues are inside the spectrum
@@ -93,7 +94,8 @@ class CollapsedRows(CollapsedPosterior):
         # it does not pay with an eigenvalue below 0.02, or noise below 4 logits in some row
         if low < 0.02 or np.sqrt(self._own) * self._norms.min() < 4.0:
             raise ValueError("the rows are too dependent on each other, or too short")
-        self._prepare_functions()
+        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
+        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
         # eigsh may miss eigenvalues of 0, such as those of duplicate rows. In their directions the
         # series are wrong, and one of 16 normal vectors has a component there that is not small
         error = self._gram(self._solved(probes)) - probes
@@ -110,28 +112,8 @@ class CollapsedRows(CollapsedPosterior):
         self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
         self._slope = (share * mean * self.inverse_t[-1]).astype(np.float32)
         self.softness = float(np.sqrt(self._own))
-        self.work = self._product_work()
-
-    def _rows_of(self, posterior: GLMPosterior) -> Any:
-        """Design of all rows."""
-        return posterior.design_rows(slice(0, posterior.n_samples))
-
-    def _scaled(self, design: Any, unit: Array, x_mean: Array, dtype: type) -> Any:
-        """Design with columns times ``unit (d,)``, minus another mean, without a column of ones."""
-        return SparseDesign(scale_columns(design.X, unit).astype(dtype), x_mean, False)
-
-    def _hold(self) -> None:
-        """Prepare products with K."""
-
-    def _prepare_functions(self) -> None:
-        """Prepare functions of K."""
-        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), *self._bounds, _ERROR)
-        self._inverse_terms = _terms(lambda x: 1.0 / x, *self._bounds, _ERROR)
-
-    def _product_work(self) -> float:
-        """Cost of a product with K, in multiplications of a dense product."""
         # in products with 16 columns a sparse multiplication takes 9 times as long as a dense one
-        return 9.0 * 2.0 * self._design.X.nnz
+        self.work = 9.0 * 2.0 * self._design.X.nnz
 
     def work_of(self, n_steps: int) -> float:
         """Cost of a trajectory, its momentum and the draw at its end, in multiplications."""
@@ -197,6 +179,21 @@ class CollapsedRows(CollapsedPosterior):
 
     # ---- moves --------------------------------------------------------------------------------
 
+    def first(self, generators: list[np.random.Generator]) -> Array:
+        """Ends of trajectories from the prior's mean that are never rejected.
+
+        Leapfrog steps raise the energy systematically there, and a chain that rejects would not
+        leave.
+        """
+        dual, n_steps = (
+            np.zeros((len(generators), self.n_rows + 1)),
+            ceil(1.25 / _FREE_STEP / self.softness),
+        )
+        for _ in range(_FREE):
+            step = np.full(len(dual), 1.25 / n_steps)
+            dual, _ = self.move(dual, step, n_steps, generators)
+        return dual
+
     def move(
         self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]
     ) -> tuple[Array, Array]:
@@ -251,9 +248,7 @@ class CollapsedRows(CollapsedPosterior):
         return self
 
 
-def collapsed_rows(
-    posterior: GLMPosterior, theta: Array, kind: type[CollapsedRows] = CollapsedRows
-) -> CollapsedRows | None:
+def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Rows with independent noise integrated out; None if that is impossible or useless."""
     prior = posterior.prior
     alike = posterior.weight is None and posterior.offset is None
@@ -263,7 +258,7 @@ def collapsed_rows(
     if not (few and alike and type(posterior.likelihood) is Bernoulli and separate and flat):
         return None
     try:
-        return kind(posterior, theta)
+        return CollapsedRows(posterior, theta)
     except (ValueError, ArpackNoConvergence, np.linalg.LinAlgError):
         return None
 

@@ -14,6 +14,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.wide_rows.predictors import collapses
 from skbayes_sgld.wide_rows.row_space import HierarchicalRowSpacePosterior, RowSpacePosterior
 
 
@@ -30,6 +31,8 @@ class RowSpace(Parameterization):
             pays, model = posterior.model.n_features >= 40, posterior.model
         else:
             pays, model = takes_metric_and_rows(settings) and _pays(posterior), posterior
+            # trajectories of predictors need no coefficients
+            pays = pays and not collapses(posterior, settings)
         n, d = model.n_samples, model.n_features
         return f"{n} rows say nothing of {d - n} directions of {d}" if pays else None
 

@@ -17,7 +17,6 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
-from skbayes_sgld.wide_rows.collapsed_gram import CollapsedGram
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.collapsed_rows import CollapsedRows, _terms, collapsed_rows
 from skbayes_sgld.wide_rows.pilot import PilotAlongRows
@@ -26,19 +25,13 @@ from tests.posterior.test_sparse_rows import make_rows
 SCALE = 12.0
 
 
-def make_posterior(n=50, d=250, dense=False, **options):
+def make_posterior(n=50, d=250, **options):
     X, y = make_rows(n, d, 0.1, seed=7)
-    X = X.toarray() if dense else X
     return GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), intercept_at_mean=True, **options)
 
 
 POSTERIOR = make_posterior()
 ROWS = CollapsedRows(POSTERIOR, np.zeros(POSTERIOR.n_params))
-ALL = {
-    "sparse": ROWS,
-    "held": CollapsedGram(POSTERIOR, np.zeros(POSTERIOR.n_params)),
-    "dense": CollapsedGram(make_posterior(dense=True), np.zeros(POSTERIOR.n_params)),
-}
 
 
 def test_polynomials_are_the_functions_of_the_kernel():
@@ -62,27 +55,9 @@ def test_polynomials_have_no_more_terms_than_their_error_takes():
     assert 2e-4 < np.abs(error).max() < 1e-3
 
 
-def test_a_held_kernel_has_the_functions_of_its_rows():
-    x = np.random.default_rng(1).standard_normal((3, POSTERIOR.n_samples)).astype(np.float32)
-    K = ROWS._gram(np.eye(POSTERIOR.n_samples, dtype=np.float32)).astype(float)
-    for rows in (ALL["held"], ALL["dense"]):
-        np.testing.assert_allclose(rows._gram(x), ROWS._gram(x), atol=1e-4)
-        np.testing.assert_allclose(rows._solved(x) @ K, x, atol=1e-3)
-        root = rows._momenta(np.eye(len(K), dtype=np.float32)).astype(float)
-        covariance = root.T @ root  # of momenta from standard normals
-        np.testing.assert_allclose(
-            covariance @ (K - rows._own * np.eye(len(K))), np.eye(len(K)), atol=1e-3
-        )
-        z = rows.leave(np.zeros((2, rows.n_rows + 1)), [np.random.default_rng(c) for c in (3, 4)])
-        other = ROWS.leave(
-            np.zeros((2, rows.n_rows + 1)), [np.random.default_rng(c) for c in (3, 4)]
-        )
-        np.testing.assert_allclose(z, other, atol=0.05)  # of the series
-
-
-@pytest.fixture(scope="module", params=ALL)
-def run(request):
-    mode, sampler = Mode.from_whitened(ALL[request.param]), CollapsedHMC()
+@pytest.fixture(scope="module")
+def run():
+    mode, sampler = Mode.from_whitened(ROWS), CollapsedHMC()
     dynamics = recentred(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
     return Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)
 
@@ -136,5 +111,3 @@ def test_rows_that_depend_on_each_other_and_other_models_are_not_collapsed():
     y = np.append(POSTERIOR.y, POSTERIOR.y[:5])
     twice = GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), intercept_at_mean=True)
     assert collapsed_rows(twice, theta) is None
-    assert collapsed_rows(twice, theta, CollapsedGram) is None
-    assert collapsed_rows(make_posterior(dense=True), theta, CollapsedGram) is not None

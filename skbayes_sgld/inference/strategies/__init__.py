@@ -5,7 +5,7 @@ density that jumps. It then passes its finding to the next one that suits, whose
 
 For example, a default logistic regression of 569 rows and 30 columns (breast cancer):
 
-1. The first three strategies are not asked. Each is for models with a certain fact (``only``), such
+1. The first four strategies are not asked. Each is for models with a certain fact (``only``), such
    as several modes or few rows a column, and this model has none of these.
 2. :class:`Langevin` suits, since the settings leave sampler, step size, metric and rows to the
    tuning, and nothing has been found against it. The mode is found, and the noise of a batch
@@ -40,6 +40,7 @@ STRATEGIES: list[type[Strategy] | Door] = [
     # for models with a certain fact
     Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
     SeveralModes,
+    Door("skbayes_sgld.wide_rows.along_predictors", "AlongPredictors", only=("far_from_mode",)),
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
     # for settings that leave sampler, step size, metric and rows to the tuning; the cheapest first
     Langevin,

@@ -1,0 +1,121 @@
+"""Few rows of labels or counts: trajectories of their predictors, and no mode.
+
+Most of the posterior is far from its mode. Chains move the predictors of the rows without the rows'
+own noise, in the metric of the normal distribution nearest to the posterior, which is found without
+the mode; each draw of the coefficients is then independent given the predictors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._random import start_normals
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.lengths import (
+    Lengths,
+    choose_burnin,
+    choose_n_draws,
+    choose_thin,
+)
+from skbayes_sgld.inference.planning.plans import chosen, draft, finish, with_first_step
+from skbayes_sgld.inference.planning.rows_read import all_rows
+from skbayes_sgld.inference.planning.starts import choose_start
+from skbayes_sgld.inference.planning.task import Task
+from skbayes_sgld.inference.setting_checks import AUTO
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.sampling.samplers import SGLD
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, recentred
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
+from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_of
+
+_PATH = 1.6  # about a quarter of a period in the metric of the posterior
+_FIRST_STEP = 0.32
+_LEAST_ACCEPTANCE = 0.3
+_CHANGE = 0.5  # root mean square of a trajectory's change of energy, at an acceptance of 0.8
+_LARGE = 5e6  # multiplications of a trajectory from which it gives several draws
+_ENOUGH = 1000  # trajectories of all chains, which are worth 500 draws or more
+
+
+class AlongPredictors(Strategy):
+    """HMC of the rows' predictors without their own noise."""
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether nothing but lengths and starts is given, and rows have noise of their own."""
+        return task.settings.left_to_tuning and collapses(task.posterior, task.settings)
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan | Task:
+        """Plan of trajectories whose step a few of them have found."""
+        rows = predictors_of(task.posterior)
+        assert rows is not None
+        sampler = CollapsedHMC(path_length=_PATH)
+        step_size, acceptance = tuned_step(rows, sampler, task.seed)
+        if acceptance < _LEAST_ACCEPTANCE:
+            return task
+        sampler.n_leaves = _n_leaves(task, rows, sampler.gradients(step_size))
+        lengths = _lengths(task, rows, sampler, step_size)
+        center = Mode.from_whitened(rows)
+        rows_read = all_rows("trajectories follow all rows", task.posterior, center)
+        run = draft(task, sampler, rows_read, center)
+        run = replace(run, dynamics=recentred(run.dynamics, center))
+        run = with_first_step(run, step_size)
+        why = f"{SGLD()}: the posterior is far from its mode, with few rows per parameter"
+        reason = f"pilot acceptance {acceptance:.0%} near this step size"
+        return finish(
+            task,
+            run,
+            rows_read.choices | chosen(task, run, why, reason),
+            lengths,
+            choose_start(task, center, lengths.n_walkers),
+            mode=None,
+            center=center,
+            bias=(0.0, 0.0),
+        )
+
+
+def tuned_step(rows: Predictors, sampler: CollapsedHMC, seed: int) -> tuple[float, float]:
+    """Size of leapfrog steps, and the acceptance of a pilot's trajectories near it.
+
+    The change of the energy along a trajectory is in proportion to the square of the step.
+    """
+    seeds = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + rows.n_together), 4)
+    generators = [np.random.default_rng(each) for each in seeds.view(np.uint64)]
+    with one_blas_thread(), np.errstate(all="ignore"):
+        dual = rows.first(generators)
+        step = sampler.whole_steps(_FIRST_STEP)
+        _, gain = rows.move(dual, np.full(len(dual), step), sampler.gradients(step), generators)
+    change = np.sqrt(np.square(gain).mean())
+    if not np.isfinite(change):
+        return step, 0.0
+    size = sampler.whole_steps(step * float(np.clip(np.sqrt(_CHANGE / change), 0.5, 2.0)))
+    acceptance = float(np.minimum(1.0, np.exp(gain * (size / step) ** 2)).mean())
+    return size, acceptance
+
+
+def _n_leaves(task: Task, rows: Predictors, n_steps: int) -> int:
+    """Draws from each trajectory's end: several if trajectories are dear."""
+    if task.settings.thin is not AUTO:
+        return 1
+    dear = round(rows.work_of(n_steps) / _LARGE)
+    enough = task.settings.n_chains * task.settings.n_draws // _ENOUGH
+    return int(np.clip(min(dear, enough), 1, 4))
+
+
+def _lengths(task: Task, rows: Predictors, sampler: CollapsedHMC, step_size: float) -> Lengths:
+    """Lengths of a run of nearly independent draws."""
+    work = rows.work_of_draw + rows.work * (sampler.gradients(step_size) + 2) / sampler.n_leaves
+    half, full = (limit / work for limit in THRESHOLDS.max_draw)
+    in_time = ceil(min(1.0, max(full, min(0.5, half))) * task.settings.n_draws)
+    n_draws = choose_n_draws(task, in_time)
+    n_burnin = choose_burnin(task, sampler.n_leaves, "one trajectory, after three from the start")
+    n_walkers = 1
+    if task.may_have_walkers:
+        n_walkers = next((w for w in (16, 8, 4) if n_draws.value >= w**2), 1)
+    return Lengths(n_draws, n_burnin, choose_thin(task.settings, 1.0), n_walkers)

@@ -1,0 +1,235 @@
+"""Trajectories of few rows' predictors: algebra, conditional draws, and whole posteriors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.likelihoods import Bernoulli, Poisson
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
+from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.loop import run_chains
+from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.schedules import Constant
+from skbayes_sgld.sampling.tuning.adaptation import recentred
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.wide_rows.along_predictors import tuned_step
+from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
+from skbayes_sgld.wide_rows.own_noise import OwnNoise, inverse_mills
+from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_of
+from tests.posterior.test_sparse_rows import make_rows
+
+SCALE = 12.0
+
+
+def make_table(kind, n=50, d=250):
+    """Sparse rows, and labels or counts."""
+    X, y = make_rows(n, d, 0.1, seed=7)
+    return X, (y if kind == "labels" else y * np.random.default_rng(2).poisson(2.0, n))
+
+
+def make_posterior(kind="labels", dense=False, n=50, d=250, scale=SCALE, **options):
+    X, y = make_table(kind, n, d)
+    likelihood = Bernoulli() if kind == "labels" else Poisson()
+    options = {"intercept_at_mean": True} | options
+    return GLMPosterior(X.toarray() if dense else X, y, likelihood, Normal(scale=scale), **options)
+
+
+CASES = {
+    "labels": make_posterior(),
+    "labels, dense": make_posterior(dense=True),
+    "labels, offset": make_posterior(offset=np.linspace(-9.0, 9.0, 50)),
+    "labels, no intercept": make_posterior(fit_intercept=False),
+    "labels, intercept at 0": make_posterior(intercept_at_mean=False),
+    "counts": make_posterior("counts"),
+    "counts, offset": make_posterior("counts", offset=np.linspace(-1.0, 1.0, 50)),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def rows(request):
+    return CASES[request.param], Predictors(CASES[request.param])
+
+
+def run_along(posterior, rows, **options):
+    mode, sampler = Mode.from_whitened(rows), CollapsedHMC(path_length=1.6, **options)
+    dynamics = recentred(Dynamics(Full().bind(posterior), mode.metric), mode)
+    return Run(sampler, dynamics, Constant(), sampler.whole_steps(0.4), posterior.n_samples)
+
+
+def test_metric_is_that_of_the_prior_and_the_weights(rows):
+    posterior, rows = rows
+    A = rows._predictors(np.eye(posterior.n_features, dtype=np.float32)).T.astype(float)
+    prior = A @ A.T - np.diag(rows._variance)
+    assert np.linalg.eigvalsh(prior)[0] > 0
+    precision = np.linalg.inv(prior)
+    if posterior.fit_intercept:
+        along = precision.sum(axis=0)
+        precision -= np.outer(along, along) / along.sum()
+    expected = np.linalg.inv(precision + np.diag(rows._W))
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(rows._S, expected, atol=1e-4 * size)
+    np.testing.assert_allclose(rows._R @ rows._R.T, expected, atol=1e-4 * size)
+    pull = precision @ (rows._c - rows._prior_mean)
+    np.testing.assert_allclose(pull, rows._a, atol=1e-3 * np.abs(rows._a).max())
+    np.testing.assert_allclose(rows._inverse @ (A @ A.T), np.eye(len(A)), atol=1e-3)
+
+
+def test_force_is_the_slope_of_the_value_and_small_about_the_centre(rows):
+    _, rows = rows
+    v = np.random.default_rng(0).standard_normal((3, rows.n_rows)) * np.sqrt(np.diagonal(rows._S))
+    direction = np.random.default_rng(1).standard_normal(v.shape) * np.sqrt(np.diagonal(rows._S))
+    ends = [rows._value((v + h * direction).astype(np.float32)) for h in (0.1, -0.1)]
+    slope = np.sum(rows._force(v.astype(np.float32)) * direction, axis=1)
+    np.testing.assert_allclose((ends[0] - ends[1]) / 0.2, slope, atol=0.02)
+
+
+def test_draws_obey_the_identities_of_the_exact_density(rows):
+    posterior, rows = rows
+    run = run_along(posterior, rows, n_leaves=2)
+    chains = run_chains(run, np.tile(rows.center, (32, 1)), n_draws=80, n_burnin=2, seed=0)
+    assert 0.95 < np.mean(chains.acceptance) <= 1.0
+    # integration by parts: E[d log p] = 0 and E[-(theta - c) d log p] = 1
+    theta = chains.draws.reshape(-1, posterior.n_params)
+    slopes = posterior.grad(theta)
+    error = slopes.mean(axis=0) / (slopes.std(axis=0) / np.sqrt(len(theta)))
+    virial = -((theta - theta.mean(axis=0)) * slopes).mean(axis=0)
+    assert np.sqrt(np.square(error).mean()) < 1.7
+    assert virial.mean() == pytest.approx(1.0, abs=0.012)
+
+
+def test_trajectories_of_short_steps_keep_their_energy(rows):
+    _, rows = rows
+    generators = [np.random.default_rng(c) for c in range(4)]
+    dual = rows.first(generators)
+    for n_steps in (4, 16):
+        step = np.full(4, 1.6 / n_steps)
+        _, gain = rows.move(dual, step, n_steps, generators)
+        assert np.abs(gain).max() < 30.0 * step[0] ** 2
+
+
+def test_chains_do_not_depend_on_each_other_and_go_on_where_they_stopped():
+    posterior = CASES["counts"]
+    run = run_along(posterior, Predictors(posterior), n_leaves=3)
+    start = np.tile(run.dynamics.center, (2, 1))
+    whole = run_chains(run, start, n_draws=7, seed=3)
+    alone = run_chains(run, start[:1], n_draws=4, seed=3)
+    np.testing.assert_array_equal(alone.draws[0], whole.draws[0, :4])
+    rest = run_chains(run, alone.state, n_draws=3)
+    np.testing.assert_array_equal(rest.draws[0], whole.draws[0, 4:])
+
+
+def test_several_draws_of_a_trajectory_share_its_end():
+    posterior = CASES["labels"]
+    rows = Predictors(posterior)
+    run = replace(run_along(posterior, rows, n_leaves=3), step_size=1.6)
+    chains = run_chains(run, np.tile(rows.center, (1, 1)), n_draws=3, seed=0)
+    first = chains.state.sampler_state["dual"]
+    two = run_chains(run, chains.state, n_draws=1).state.sampler_state
+    assert len(np.unique(chains.draws[0, :, 0])) == 3
+    assert first.shape == (1, 100) and two["drawn"][0] == 1
+
+
+LIKELIHOODS = [
+    (Bernoulli(), 0.0, 8.0),
+    (Bernoulli(), 1.0, 20.0),
+    (Poisson(), 0.0, 8.0),
+    (Poisson(), 1.0, 8.0),
+    (Poisson(), 7.0, 8.0),
+]
+
+
+def exact_density(likelihood, y, v, sd, offset):
+    """Predictors u, and their density given v and y on them."""
+    center = np.log(max(y, 0.5)) - offset
+    u = np.linspace(min(v, center) - 12.0 * sd, max(v, center) + 12.0 * sd, 400_001)
+    value = likelihood.log_density((u + offset)[None, None], np.full(len(u), y))[0]
+    value = value - 0.5 * np.square((u - v) / sd)
+    density = np.exp(value - value.max())
+    return u, density / density.sum(), value.max() + np.log(density.sum() * (u[1] - u[0]))
+
+
+@pytest.mark.parametrize(("likelihood", "y", "sd"), LIKELIHOODS)
+@pytest.mark.parametrize("v", [-18.0, 0.0, 12.0])
+def test_predictors_given_those_without_noise_have_the_exact_moments(likelihood, y, sd, v):
+    n, offset = 20_000, 0.7
+    ones = np.ones(n)
+    noise = OwnNoise(likelihood, y * ones, sd**2 * ones, offset * ones)
+    draws = noise.draw(v * ones, np.random.default_rng(0))
+    u, density, _ = exact_density(likelihood, y, v, sd, offset)
+    mean, rate = density @ u, density @ np.exp(np.minimum(u, 30.0))
+    spread = np.sqrt(density @ np.square(u - mean))
+    # the logistic distribution's excess kurtosis is left out
+    slack = 0.02 if isinstance(likelihood, Bernoulli) else 0.0
+    assert draws.mean() == pytest.approx(mean, abs=(4.0 / np.sqrt(n) + slack) * spread)
+    assert draws.std() == pytest.approx(spread, rel=0.03 + slack)
+    if isinstance(likelihood, Poisson):  # fitted rates are those of the likelihood itself
+        error = np.exp(draws).std() / np.sqrt(n)
+        assert np.exp(draws).mean() == pytest.approx(rate, abs=4.5 * error)
+
+
+@pytest.mark.parametrize(("likelihood", "y", "sd"), LIKELIHOODS)
+def test_scores_are_those_of_the_integrated_likelihood(likelihood, y, sd):
+    v = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) * sd
+    noise = OwnNoise(likelihood, np.full(5, y), np.full(5, sd**2), np.zeros(5))
+    score, curvature = noise.score_and_curvature(v)
+    means = np.array([exact_density(likelihood, y, x, sd, 0.0) for x in v], dtype=object)
+    exact = np.array([(u * p).sum() for u, p, _ in means])
+    np.testing.assert_allclose(score, (exact - v) / sd**2, atol=0.01 / sd)
+    ends = noise.score_and_curvature(v + 1e-4)[0], noise.score_and_curvature(v - 1e-4)[0]
+    np.testing.assert_allclose(curvature, (ends[1] - ends[0]) / 2e-4, rtol=1e-4)
+
+
+def test_inverse_mills_ratio_is_finite_far_out():
+    x = np.array([-40.0, 0.0, 40.0], np.float32)
+    np.testing.assert_allclose(inverse_mills(x), [40.0250, 0.797885, 0.0], rtol=1e-4)
+
+
+def test_rows_and_models_of_other_kinds_are_not_taken():
+    wide = {"n": 120, "d": 500}
+    assert predictors_of(make_posterior(**wide)) is not None
+    assert predictors_of(make_posterior(**wide, sample_weight=np.full(120, 2.0))) is None
+    assert predictors_of(make_posterior(**wide, intercept_prior=Normal(2.0))) is None
+    assert predictors_of(make_posterior("counts", **wide, scale=0.5)) is None  # too little noise
+    X, y = make_table("labels", 120, 500)
+    twice = sparse.vstack([X, X[:5]]).tocsr(), np.append(y, y[:5])
+    assert predictors_of(GLMPosterior(*twice, Bernoulli(), Normal(scale=SCALE))) is None
+    assert predictors_of(GLMPosterior(X, np.zeros(120), Poisson(), Normal(scale=SCALE))) is None
+
+
+def test_other_temperatures_and_given_coordinates_are_not_taken():
+    posterior = make_posterior(n=120, d=500)
+    for options, taken in [
+        ({}, True),
+        ({"parameterization": "centered"}, True),
+        ({"temperature": 0.5}, False),
+        ({"parameterization": "row_space"}, False),
+        ({"batch_size": 10}, False),
+    ]:
+        settings = Settings.of(SGLDLogisticRegression(**options))
+        assert collapses(posterior, settings) is taken
+
+
+def test_step_size_accepts_most_trajectories():
+    posterior = make_posterior(n=120, d=500)
+    rows, sampler = Predictors(posterior), CollapsedHMC(path_length=1.6)
+    step, acceptance = tuned_step(rows, sampler, seed=0)
+    assert 0.3 < step <= 0.64 and 0.8 < acceptance <= 1.0
+    rows._value = lambda v: np.full(len(v), np.nan)
+    assert tuned_step(rows, sampler, seed=0)[1] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["labels", "counts"])
+def test_default_fits_of_few_wide_rows_move_predictors(kind):
+    X, y = make_table(kind, 120, 500)
+    estimator = SGLDLogisticRegression if kind == "labels" else SGLDPoissonRegressor
+    model = estimator(prior=Normal(scale=SCALE), n_draws=300, random_state=0).fit(X, y)
+    choices = model.result_.choices
+    assert isinstance(choices["sampler"].value, CollapsedHMC)
+    assert choices["parameterization"].value == "centered"
+    assert model.result_.mode is None and 0.7 < model.result_.acceptance <= 1.0
