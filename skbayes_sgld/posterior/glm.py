@@ -307,8 +307,8 @@ class GLMPosterior(BasePosterior):
         """
         inside, rare = np.zeros(self.n_samples, bool), self.likelihood.rare(self.y)
         inside[rows] = True
-        idx = np.flatnonzero(inside if rare is None else inside | rare)
-        weight = np.full(len(idx), self.n_samples / inside.sum())
+        idx: Any = rows if rare is None else np.flatnonzero(inside | rare)  # a slice copies nothing
+        weight = np.full(inside[idx].size, self.n_samples / inside.sum())
         if rare is not None:
             weight[rare[idx]] = 1.0
         return self.with_rows(self.X[idx], self.values[idx].weighted(weight))
@@ -381,6 +381,7 @@ class GLMPosterior(BasePosterior):
             cheap_full_gradient=self._statistics is not None,
             shares_batches=not (issparse(self.X) or self.n_own),
             condensable=self._condensable(),
+            likely_normal=self._likely_normal(),
             thread_safe=True,
             n_predictors=self.n_predictors,
             total_weight=self.total_weight,
@@ -393,6 +394,13 @@ class GLMPosterior(BasePosterior):
         # rows of a subclass have further coordinates; of fewer rows all are as cheap
         plain = type(self) is GLMPosterior and self._statistics is None
         return plain and self.n_samples > 4000 and self.n_params <= MAX_DENSE
+
+    def _likely_normal(self) -> bool:
+        # with more than 2 P^2 rows, small batches have no visible noise without further care
+        n, P = self.n_samples, self.n_params
+        many = P >= 64 and 20 * P <= n <= 2 * P**2
+        plain = self._condensable() and not self.n_own and self.n_predictors == 1
+        return many and plain and self.likelihood.log_concave and not issparse(self.X)
 
     def _prior_slope(self) -> Array | None:
         line = self.linear_prior.line
@@ -543,8 +551,8 @@ class GLMPosterior(BasePosterior):
         minus the Hessian; the value is then not computed.
         """
         if curvature is None:
-            return self._sum().expand(theta)
-        return Expansion(theta, self._sum().grad(theta[None], None)[0], curvature)
+            return self._sum(self._dtype).expand(theta)
+        return Expansion(theta, self._sum(self._dtype).grad(theta[None], None)[0], curvature)
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.

@@ -173,6 +173,8 @@ class Facts:
         Whether several walkers of a chain can share each batch.
     condensable : bool
         Whether there are many rows, which a few of them and an expansion may replace.
+    likely_normal : bool
+        Whether the columns are many, and the rows so many that the posterior is nearly normal.
     thread_safe : bool
         Whether threads may call the posterior side by side.
     user_defined : bool
@@ -211,6 +213,7 @@ class Facts:
     many_at_once: bool = False
     shares_batches: bool = False
     condensable: bool = False
+    likely_normal: bool = False
     thread_safe: bool = False
     user_defined: bool = False
     n_predictors: int = 1

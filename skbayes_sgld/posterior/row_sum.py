@@ -197,6 +197,32 @@ class RowSum:
                     curvature = kernel.derivatives(u, 1, 2)[1][0]
                 yield rows, block, curvature
 
+    def predictors(self, theta: Array) -> Array:
+        """Predictors ``(C, n_products, n)`` of all rows at ``theta (C, P)``."""
+        coefficients = self._coefficients(theta)
+        C, K, width = coefficients.shape
+        stacked = coefficients.reshape(1, -1, width)
+        out = np.empty((C, K, self.design.shape[0]), self.design.dtype)
+
+        def part_predictors(part: Part) -> None:
+            for rows, _, block in self._blocks(part):
+                out[..., rows] = self.design.apply(stacked, block).reshape(C, K, -1)
+
+        in_threads(part_predictors, self._parts(C * K))
+        return out
+
+    def pullback(self, score: Array) -> Array:
+        """Gradient in theta ``(P,)`` from the scores ``(n_products, n)`` of all rows."""
+
+        def part_sums(part: Part) -> list[Array]:
+            return _total(
+                [self.design.adjoint(score[:, rows], block)]
+                for rows, _, block in self._blocks(part)
+            )
+
+        grad = _total(in_threads(part_sums, self._parts(len(score))))[0]
+        return self.coefficient_map.gradient(grad[None])[0]
+
     def variances(self, moves: Array) -> Array:
         """Variance of each predictor ``(n_products, n)`` if the covariance of theta is ``M^T M``.
 

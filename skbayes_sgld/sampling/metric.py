@@ -195,7 +195,7 @@ class Dense(Metric):
 
     def scale(self, x: Array) -> Array:
         """``G x``."""
-        return matmul_rows(x, self._matrix, self._group or len(x))
+        return matmul_rows(x.astype(self.dtype, copy=False), self._matrix, self._group or len(x))
 
     def sqrt(self, x: Array) -> Array:
         """``R x``."""

@@ -43,6 +43,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.wide_rows.along_predictors", "AlongPredictors", only=("far_from_mode",)),
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
     # for settings that leave sampler, step size, metric and rows to the tuning; the cheapest first
+    # many columns and many rows a column
+    Door("skbayes_sgld.inference.strategies.nearly_normal", "NearlyNormal", ("likely_normal",)),
     Langevin,
     # many rows, few of which matter
     Door("skbayes_sgld.inference.strategies.condensed", "Condensed", only=("condensable",)),
