@@ -5,8 +5,8 @@ density that jumps. It then passes its finding to the next one that suits, whose
 
 For example, a default logistic regression of 569 rows and 30 columns (breast cancer):
 
-1. The first four strategies are not asked. Each is for models with a certain fact (``only``), such
-   as several modes or few rows a column, and this model has none of these.
+1. The strategies for models with a certain fact (``only``), such as several modes, or few rows a
+   column, are not asked: this model has none of these.
 2. :class:`Langevin` suits, since the settings leave sampler, step size, metric and rows to the
    tuning, and nothing has been found against it. The mode is found, and the noise of a batch
    measured: all rows cost less. A pilot runs SGLD on them at a step size of 1, the first steps of
@@ -43,7 +43,6 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.wide_rows.along_predictors", "AlongPredictors", only=("far_from_mode",)),
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
     # for settings that leave sampler, step size, metric and rows to the tuning; the cheapest first
-    # many columns and many rows a column
     Door("skbayes_sgld.inference.strategies.nearly_normal", "NearlyNormal", ("likely_normal",)),
     Langevin,
     # many rows, few of which matter
