@@ -77,7 +77,7 @@ def averaged_rows(rows: RowSum, theta: Array, variance: Array) -> AveragedRows:
 
 
 def squared_rests(
-    rows: RowSum, theta: Array, variance: Array, expansion: tuple[Array, Array]
+    rows: RowSum, theta: Array, variance: Array, expansion: tuple[Array, ...]
 ) -> Array:
     """Mean square ``(n,)`` of each row's score minus its ``expansion``, as in averaged_rows."""
     u = rows.predictors(theta[None])[0, 0]
