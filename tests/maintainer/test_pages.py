@@ -11,6 +11,7 @@ import skbayes_sgld
 from benchmarks import _scale_page, grid
 from benchmarks.blocks import FIGURE
 from benchmarks.blocks import RESULTS as BLOCKS
+from benchmarks.many_rows import RESULTS as MANY_ROWS
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +41,9 @@ def test_a_docstring_says_what_was_measured(file, template):
 
 @pytest.mark.parametrize("name", _scale_page.TABLES)
 def test_the_page_on_scale_says_what_was_measured(name):
-    path = BLOCKS.parent / "dask" / "fits.json" if name == "dask" else BLOCKS / f"{name}.json"
-    found = json.loads(path.read_text())["fits" if name == "dask" else "found"]
+    fits = {"dask": BLOCKS.parent / "dask" / "fits.json", "many rows": MANY_ROWS}
+    path = fits.get(name, BLOCKS / f"{name}.json")
+    found = json.loads(path.read_text())["fits" if name in fits else "found"]
     text = _scale_page.PAGE.read_text()
     assert _scale_page.render(text, name, found) == text, "run: python -m benchmarks.blocks"
 
