@@ -60,11 +60,9 @@ class NetworkPredictor(Predictor):
         outputs = np.empty((self.n_predictors, len(X), self.n_draws))
         # a hidden layer of a group of draws holds 8 megabytes at the most
         size = max(1, 2**20 // (len(X) * max(self._network.sizes)))
-        X = X.astype(float, copy=False)
         for first in range(0, self.n_draws, size):
             draws = slice(first, first + size)
-            values = self._network.forward(self._theta[draws], X)[-1]
-            outputs[..., draws] = values.transpose(2, 1, 0)
+            outputs[..., draws] = self._network.outputs(self._theta[draws], X).transpose(1, 2, 0)
         return outputs
 
 
