@@ -169,12 +169,18 @@ def align(values: Any, X: Any, name: str) -> Any:
     return values
 
 
+def _optimized(frame: Any) -> Any:
+    """Frame of fewer tasks, in the same blocks: Dask reads few columns of files in larger ones."""
+    optimized = frame.optimize()
+    return optimized if optimized.npartitions == frame.npartitions else frame.simplify()
+
+
 def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
     """Tasks of collections with equal blocks, and the keys of the parts of each block."""
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
 
-    ready = [values.optimize() if is_frame(values) else values for values in collections]
+    ready = [_optimized(values) if is_frame(values) else values for values in collections]
     keys = [list(flatten(values.__dask_keys__())) for values in ready]
     arrays = [k for k, values in enumerate(ready) if not is_frame(values)]
     graph: dict[Any, Any] = {}

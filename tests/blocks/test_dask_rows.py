@@ -193,3 +193,14 @@ def test_rows_that_are_made_anew_and_differ_are_found_out(rows):
     read(source), read(source)
     with pytest.raises(ValueError, match=r"block 3 is not .*: y changed; .* call persist\("):
         read(source)
+
+
+def test_columns_of_files_that_dask_reads_in_larger_blocks_are_aligned(rows, tmp_path):
+    pytest.importorskip("pyarrow")
+    X, y, weight = rows
+    frame(X, y, weight, npartitions=10).to_parquet(tmp_path)
+    table = dd.read_parquet(tmp_path)
+    assert table["y"].optimize().npartitions < table.npartitions == 10
+    blocks = read(as_source(table[COLUMNS], table["y"], table["w"]))
+    for name, expected in (("X", X), ("y", y), ("weight", weight)):
+        np.testing.assert_array_equal(joined(blocks, name), expected)
