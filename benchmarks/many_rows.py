@@ -1,4 +1,4 @@
-"""Default fits of up to 10^8 rows of 20 columns, from Parquet and on Dask: beside Dask-ML and Spark.
+"""Default fits of up to 10^8 rows of 20 columns, from Parquet and Dask, beside Dask-ML and Spark.
 
     python -m benchmarks.many_rows                             10^6, 10^7 and 10^8 rows
     python -m benchmarks.many_rows --rows 1000000              these alone
