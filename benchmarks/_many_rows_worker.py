@@ -1,9 +1,9 @@
 """One fit of many rows, run by the Python that has its library.
 
-``python benchmarks/_many_rows_worker.py METHOD FOLDER FEW`` fits the Parquet files of the folder. It
-prints as JSON the passes over them, seconds, and processor seconds and peak memory of all processes
-that work. A fit of the few rows of another folder comes before: it imports and compiles. The library
-of the method is all that it needs.
+``python benchmarks/_many_rows_worker.py METHOD FOLDER FEW`` fits the Parquet files of the folder.
+It prints as JSON the passes over them, seconds, and processor seconds and peak memory of all
+processes that work. A fit of the few rows of another folder comes before: it imports and compiles.
+The library of the method is all that it needs.
 """
 
 from __future__ import annotations
