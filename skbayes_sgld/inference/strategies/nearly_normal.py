@@ -178,7 +178,7 @@ def _near(posterior: Any, rows: RowSum, moves: Array) -> Near | None:
     return None
 
 
-@stage("mode")
+@stage("pilots")
 def _sampled(posterior: Any, rows: RowSum, near: Near) -> Sampled | None:
     """Rows of a batch and their noise; None if they are many."""
     n = posterior.n_samples
@@ -265,7 +265,7 @@ def _planned(task: Task, found: Sampled, error: float) -> Plan | Task:
             break
     else:
         return task
-    said = f"the normal distribution about the mean is off by at most {error:.1%} of an sd"
+    said = f"right to second order; a normal distribution is off by at most {error:.1%} of an sd"
     time = run.sampler.step_and_time(np.ones(1), 1.0)[1]
     lengths = usual_lengths(task, run, time, 1)
     return finish(
