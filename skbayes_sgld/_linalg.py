@@ -159,15 +159,17 @@ def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Arra
 
 
 def weighted_gram(X: Any, weight: Array) -> Array:
-    """``X^T diag(weight) X``, at half the cost if no weight is negative.
+    """``X^T diag(weight) X``, at half the cost if all weights have one sign.
 
     X is an array, or a design of sparse rows with a method ``gram``.
     """
     if not isinstance(X, np.ndarray):
         return X.gram(weight)
-    if np.all(weight >= 0):
-        scaled = X * np.sqrt(weight)[:, None]
-        return scaled.T @ scaled  # BLAS computes only half of the product of an array with itself
+    positive = np.all(weight >= 0)
+    if positive or np.all(weight <= 0):
+        scaled = X * np.sqrt(np.abs(weight))[:, None]
+        gram = scaled.T @ scaled  # BLAS computes only half of the product of an array with itself
+        return gram if positive else np.negative(gram, out=gram)
     return (X * weight[:, None]).T @ X
 
 

@@ -138,6 +138,14 @@ def test_parts_side_by_side_come_back_in_order_with_the_callers_error_handling()
     assert within == [3 * k for k in range(20)]
 
 
+@pytest.mark.parametrize("signs", [[1.0], [-1.0], [1.0, -1.0], [0.0]])
+def test_a_weighted_gram_takes_weights_of_any_sign(signs):
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((20, 3)), rng.exponential(size=20) * np.resize(signs, 20)
+    exact = sum(w * np.outer(x, x) for w, x in zip(weight, X, strict=True))
+    np.testing.assert_allclose(_linalg.weighted_gram(X, weight), exact, rtol=1e-12, atol=1e-12)
+
+
 def test_a_root_is_that_of_the_inverse_in_any_units():
     rng = np.random.default_rng(0)
     units = np.array([1e-9, 1.0, 1e3, 1e9])

@@ -296,6 +296,10 @@ class _Passes(BasePosterior):
         """Add the curvature of the model's prior to ``H``."""
         self._prior.add_prior_curvature(H, theta)
 
+    def log_density(self, theta: Array) -> Array:
+        """Log density ``(C,)``."""
+        return np.array([self.expand(each).value for each in theta])
+
     def expand(self, theta: Array) -> Expansion:
         """Log density and its derivatives."""
         return self.with_prior_part(self.expand_likelihood(theta))

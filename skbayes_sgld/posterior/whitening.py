@@ -1,6 +1,9 @@
-"""The base of posteriors in whitened coordinates."""
+"""The base of posteriors in whitened coordinates, and rows that are taken there."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -93,3 +96,14 @@ class CollapsedPosterior(WhitenedPosterior):
     def leave(self, dual: Array, generators: list[np.random.Generator]) -> Array:
         """Whitened positions z ``(C, P)``, drawn given duals."""
         raise NotImplementedError
+
+
+class RowsToBind(Protocol):
+    """Some rows, whose force is known in the coordinates of any metric."""
+
+    def bound(self, root: Array, center: Array, group: int | None) -> Callable[[Array], Array]:
+        """Force of the rows ``(C, P)`` at ``z (C, P)``, ``theta = center + root z``.
+
+        Products take ``group`` positions at once; None takes all.
+        """
+        ...

@@ -48,6 +48,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
     # many rows, few of which matter
     Door("skbayes_sgld.inference.strategies.condensed", "Condensed", only=("condensable",)),
     ShorterSteps,  # on batches of many rows, if most of the rows matter
+    # trajectories on many rows, of which a few are steep
+    Door("skbayes_sgld.inference.strategies.split", "Split", only=("condensable",)),
     AcceptReject,  # also for a named sampler that accepts or rejects
     # for settings that say how to sample
     Published,  # nothing to tune, and no mode

@@ -186,6 +186,9 @@ class _Expanded(BasePosterior):
         self._posterior, self._rows = posterior, rows
         self.n_params, self.param_names = posterior.n_params, posterior.param_names
 
+    def log_density(self, theta: Array) -> Array:
+        return np.array([self.expand(each).value for each in theta])
+
     def expand(self, theta: Array) -> Expansion:
         return self._posterior.with_prior_part(self._rows.about(theta))
 
@@ -280,15 +283,23 @@ def _damped(H: Array) -> tuple[Dense, bool]:
 def _line_search(
     posterior: BasePosterior, at: Expansion, step: Array, decrement: float
 ) -> Expansion:
-    """Expansion at a point along the step."""
+    """Expansion at a point along the step; shorter steps are judged by their values alone."""
+    new = posterior.expand(at.theta + step)
     # near the mode the gain is below the rounding error
-    rounding = 1e-12 * (abs(at.value) + 1.0)
-    for fraction in 0.5 ** np.arange(34):
-        new = posterior.expand(at.theta + fraction * step)
-        enough = at.value + 1e-4 * fraction * decrement - rounding
-        if np.isfinite(new.value) and new.value >= enough:
-            return new
-    return posterior.expand(at.theta + step)._replace(value=at.value)
+    lowest = at.value - 1e-12 * (abs(at.value) + 1.0)
+    if _gains(new.value, lowest, decrement):
+        return new
+    for fraction in 0.5 ** np.arange(1, 34):
+        theta = at.theta + fraction * step
+        value = float(posterior.log_density(theta[None])[0])
+        if _gains(value, lowest, fraction * decrement):
+            return posterior.expand(theta)
+    return new._replace(value=at.value)
+
+
+def _gains(value: float, lowest: float, expected: float) -> bool:
+    """Whether a step gains a small share of what its slope promises."""
+    return bool(np.isfinite(value) and value >= lowest + 1e-4 * expected)
 
 
 def _climb(posterior: BasePosterior, theta: Array) -> Mode:

@@ -194,3 +194,17 @@ def test_an_approach_gives_up_where_its_steps_do_not_become_shorter():
 
     with pytest.raises(tuning.NoModeError, match="do not approach"):
         tuning.approach(away, np.zeros(2), 1e-3)
+
+
+def test_steps_that_are_cut_short_take_no_second_derivatives(monkeypatch):
+    X, rng = features(n=200, d=2)
+    posterior = GLMPosterior(X, labels(X[:, 0], rng), Bernoulli(), Normal(1.0))
+    at = posterior.expand(posterior.start())
+    step = 50.0 * np.linalg.solve(at.curvature, at.grad)  # far beyond the mode
+    expand, expanded = GLMPosterior.expand, []
+    monkeypatch.setattr(GLMPosterior, "expand", lambda *a: (expanded.append(a), expand(*a))[1])
+    end = tuning._line_search(posterior, at, step, float(at.grad @ step))
+    fraction = (end.theta - at.theta)[0] / step[0]
+    assert np.log2(fraction) == pytest.approx(-5.0, abs=1.01)
+    assert end.value > at.value
+    assert len(expanded) == 2  # at the whole step, and at the end
