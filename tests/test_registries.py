@@ -335,18 +335,6 @@ class AlwaysHeld(likelihoods.Poisson):
         return np.inf
 
 
-class WrongAverages(likelihoods.Bernoulli):
-    def error_averaged(self, u, variance, y):
-        score, bend = super().error_averaged(u, variance, y)
-        return score, 1.3 * bend
-
-
-class OthersAverages(likelihoods.Bernoulli):
-    def error_averaged(self, u, variance, y):
-        score, bend = super().error_averaged(u, variance, y)
-        return -score, bend
-
-
 class WrongGains(likelihoods.Poisson):
     def gains(self, design, y):
         return -super().gains(design, y)
@@ -697,8 +685,6 @@ PLANTED = {
     StartWithoutWeights: ("LIKELIHOODS", "a weight of w is w rows"),
     NeverFree: ("LIKELIHOODS", "without weights"),
     AlwaysHeld: ("LIKELIHOODS", "level_weight"),
-    WrongAverages: ("LIKELIHOODS", "averaged curvature"),
-    OthersAverages: ("LIKELIHOODS", "averaged score"),
     WrongGains: ("LIKELIHOODS", "gains"),
     FalselyIncreasing: ("LIKELIHOODS", "increasing=True"),
     NoLink: ("LIKELIHOODS", "log_link"),

@@ -70,8 +70,9 @@ class Likelihood(Component):
         Own parameters, such as a dispersion; the noise variance, if inferred, is the first.
     quadratic : bool
         Whether the log density is quadratic in eta, so that sufficient statistics replace the rows.
-    has_error_averaged : bool
-        Whether the family defines :meth:`error_averaged`.
+    has_sites : bool
+        Whether normal sites may stand for the rows (``wide_rows/matching.py``): the family is
+        log-concave, has one predictor and no own parameters.
     whole : bool
         Whether the observations are whole numbers.
     totals : bool
@@ -118,7 +119,7 @@ class Likelihood(Component):
     n_predictors = 1
     own: tuple[OwnParameter, ...] = ()
     quadratic = False
-    has_error_averaged = False
+    has_sites = False
     whole = False
     totals = False
     takes: ClassVar[Mapping[str, float]] = {}
@@ -277,13 +278,6 @@ class Likelihood(Component):
     def rare(self, y: Array) -> Array | None:
         """Rows ``(n,)`` of observations so rare that a subset of the data should keep them all."""
         return None
-
-    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
-
-        ``variance (B,)`` is the variance of the errors.
-        """
-        raise self._undefined("error_averaged")
 
     # ---- one observation ----------------------------------------------------------------------
 

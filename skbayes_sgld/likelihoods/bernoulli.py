@@ -62,7 +62,7 @@ class BernoulliKernel(RowKernel):
 class Bernoulli(LabelLikelihood):
     r"""Binary observations, :math:`P(y = 1) = 1 / (1 + e^{-\eta})`; y is 0 or 1."""
 
-    has_error_averaged = True
+    has_sites = True
     increasing = True
     exponential = "odds"
     symmetric = True
@@ -75,16 +75,6 @@ class Bernoulli(LabelLikelihood):
         Anderson 1984).
         """
         return design * (2.0 * y - 1.0)[:, None]
-
-    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
-
-        The logistic function is approximated by a normal distribution function (MacKay 1992,
-        eq. 10).
-        """
-        shrink = 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
-        p = expit(shrink * u)
-        return y - p, shrink * p * expit(-shrink * u)
 
     def mean(self, u: Array) -> Array:
         """``p``, the probability of the second class."""

@@ -84,7 +84,7 @@ class BetaBinomial(Binomial):
         ),
     )
     kernel = BetaBinomialKernel
-    has_error_averaged = False
+    has_sites = False
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return super()._kernel(y, np.float64)

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import expit, fdtr, gammaln, logit, xlogy
 
 from skbayes_sgld.likelihoods.base import RARE, Array, Likelihood
-from skbayes_sgld.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
 _MOST_TRIALS = 1e12  # with more, rounding errors of the log density hide the parameters
@@ -96,7 +95,7 @@ class Binomial(Likelihood):
     takes: ClassVar[Mapping[str, float]] = {"trials": 1.0}
     exponential = "odds"
     whole = True
-    has_error_averaged = True
+    has_sites = True
     improper = "a plane separates the successes from the failures"
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
@@ -143,12 +142,6 @@ class Binomial(Likelihood):
         """Design of the rows with a success, and minus that of the rows with a failure."""
         successes, trials = split_totals(y)
         return np.concatenate([design[successes > 0], -design[successes < trials]])
-
-    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature averaged over normal errors of the predictor."""
-        successes, trials = split_totals(y)
-        score, bend = Bernoulli().error_averaged(u, variance, successes / trials)
-        return trials * score, trials * bend
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Log odds of the share of all successes."""

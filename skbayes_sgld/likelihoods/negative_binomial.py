@@ -115,7 +115,7 @@ class NegativeBinomial(Poisson):
         ),
     )
     kernel = NegativeBinomialKernel
-    has_error_averaged = False
+    has_sites = False
     takes_rates = False
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:

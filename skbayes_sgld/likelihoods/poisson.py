@@ -64,7 +64,7 @@ class Poisson(Likelihood):
     r"""Counts of rate :math:`\mu = e^\eta`, :math:`P(y) = \mu^y e^{-\mu} / y!`."""
 
     kernel = PoissonKernel
-    has_error_averaged = True
+    has_sites = True
     whole = True
     increasing = True
     log_link = "rate", "the units of its columns, and the exposure"
@@ -93,11 +93,6 @@ class Poisson(Likelihood):
         """Minus the rows of count 0, which gain as the rate falls; the others with both signs."""
         some = design[y > 0]
         return np.concatenate([-design[y == 0], some, -some])
-
-    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature averaged over normal errors, with the mean of a log-normal rate."""
-        rate = np.exp(u + 0.5 * variance)
-        return y - rate, rate
 
     def mean(self, u: Array) -> Array:
         """``mu``."""

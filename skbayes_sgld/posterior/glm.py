@@ -376,7 +376,7 @@ class GLMPosterior(BasePosterior):
             has_other_starts=self.likelihood.several_modes,
             n_own=self.n_own,
             light_tailed=self.prior.normal and self.prior.proper and not self.n_own,
-            far_from_mode=far and self.likelihood.has_error_averaged and not self.prior.nonsmooth,
+            far_from_mode=far and self.likelihood.has_sites and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
             cheap_full_gradient=self._statistics is not None,
             shares_batches=not (issparse(self.X) or self.n_own),

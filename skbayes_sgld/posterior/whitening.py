@@ -32,6 +32,8 @@ class WhitenedPosterior(BasePosterior):
         Smallest batch of positions: a product of fewer costs as much.
     group : int
         Neighbouring positions of one product; the rounding of a position depends on its place.
+    learns : bool
+        Whether a pilot's draws improve its centre and metric, by :meth:`matched`.
     collapsed : bool
         Whether the noise of the rows is integrated out; it is then a
         :class:`CollapsedPosterior`.
@@ -46,6 +48,7 @@ class WhitenedPosterior(BasePosterior):
     n_together = 32
     n_fewest = 4
     group = 1
+    learns = False
     collapsed = False
 
     def work_of(self, n_steps: int) -> float:
@@ -67,7 +70,7 @@ class WhitenedPosterior(BasePosterior):
 
     def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
         """Posterior centred on the mean of draws ``(S, P)`` of theta, in a metric that fits."""
-        raise NotImplementedError
+        return self
 
 
 class CollapsedPosterior(WhitenedPosterior):

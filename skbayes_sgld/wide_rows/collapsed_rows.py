@@ -243,10 +243,6 @@ class CollapsedRows(CollapsedPosterior):
         """Standard normals ``(C, size)``, those of each chain from its own generator."""
         return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
 
-    def matched(self, draws: Array, temperature: float) -> CollapsedRows:
-        """Itself: the metric is that of the prior, whatever the draws are."""
-        return self
-
 
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Rows with independent noise integrated out; None if that is impossible or useless."""

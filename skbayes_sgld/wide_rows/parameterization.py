@@ -56,7 +56,7 @@ def _pays(posterior: Any) -> bool:
     # with at most half as many rows as columns, only trajectories in the row space are cheap. But a
     # linear model is normal given its noise, and models of labels take few steps
     likelihood = posterior.likelihood
-    soft = likelihood.has_error_averaged and likelihood.bounded_curvature
+    soft = likelihood.has_sites and likelihood.bounded_curvature
     costly = 2 * posterior.n_samples <= posterior.n_features and not (soft or likelihood.quadratic)
     most = THRESHOLDS.many_costly_columns if costly else THRESHOLDS.many_columns
     return bool(posterior.n_params > most)

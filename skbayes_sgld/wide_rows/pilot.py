@@ -14,21 +14,26 @@ from skbayes_sgld.sampling.tuning.adaptation import NEARER, Pilot
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
 
 _VERY_LARGE = 1e9  # multiplications of a trajectory from which a pilot makes as few as it can
-_SOFT = 0.75  # leapfrog step, relative to the rows' softness
+_SOFT = 1.1  # leapfrog step, relative to the rows' softness
 
 
 class PilotAlongRows(Pilot):
     """A pilot in the coordinates of whitened rows."""
 
-    hands_on = False
+    def hands_on(self, center: Center) -> bool:
+        """Whether the pilot's metric is good enough for its trajectories to forget their start."""
+        return not _rows(center).learns
 
     def size(self, run: Run, origin: Center) -> tuple[int, tuple[int, ...], float]:
         """Number of chains, trajectories of each round, and the first step size."""
         rows, n = _rows(origin), max(run.n_samples, 1)
         if rows.collapsed:  # at softness / n^(1/4) the acceptance is 0.85
             return rows.n_fewest, (1,), 2.4 * rows.softness * n**-0.25
-        step_size = min(0.5 * run.sampler.largest_step, _SOFT * rows.softness)
+        step_size = min(0.8 * run.sampler.largest_step, _SOFT * rows.softness)
         work = rows.work_of(run.sampler.gradients(step_size))
+        if not rows.learns:
+            n_steps = 2 if work > _VERY_LARGE else 4 if work > 2e7 else 6
+            return rows.n_together, (n_steps,), step_size
         if work > _VERY_LARGE:
             return rows.n_fewest, (1, 1, 1), step_size
         # a product of whitened rows costs nearly as much with few positions as with many; the pilot

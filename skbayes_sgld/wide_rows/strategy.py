@@ -28,8 +28,8 @@ from skbayes_sgld.inference.planning.task import Task, find_mode
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.strategies.accept_reject import (
     AdaptedRun,
-    accepted_start,
     adapt_run,
+    adapted_start,
     draft_adjusted,
     finish_adapted,
     tunes_named,
@@ -42,14 +42,14 @@ from skbayes_sgld.sampling.samplers import HMC, SGLD
 from skbayes_sgld.sampling.tuning.adaptation import USUAL
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from skbayes_sgld.wide_rows.averaging import averaged_normal
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
+from skbayes_sgld.wide_rows.matching import matched_normal
 from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 
 # Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
 # (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
 _NEAR = 0.01
-_MOST_POINTS = 4.0  # draws of a trajectory, about
+_DEAR = 3e7  # multiplications of a trajectory of which four draws are taken in place of two
 
 
 class Wide(Strategy):
@@ -63,7 +63,7 @@ class Wide(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
         """Plan of trajectories about a centre other than the mode, if there is one."""
-        task = task.found(mode=find_mode(task.posterior, _NEAR * task.posterior.n_params))
+        task = task.found(mode=find_mode(task.posterior.rounded(), _NEAR * task.posterior.n_params))
         named = task.settings.sampler
         run, rows_read = draft_adjusted(task, given_or(named, HMC()))
         center = nearest_normal(run, task.mode, collapse=named is AUTO)
@@ -94,7 +94,7 @@ def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Center:
     """
     posterior = run.dynamics.gradient.posterior
     assert isinstance(posterior, GLMPosterior)
-    normal = averaged_normal(posterior, mode.theta, float(run.dynamics.temperature), collapse)
+    normal = matched_normal(posterior, mode.theta, float(run.dynamics.temperature), collapse)
     if normal is None:
         return mode
     if normal.whitened is not None:
@@ -114,7 +114,7 @@ def _finish_along(
         run,
         rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
-        accepted_start(task, run, tuned.found.center, lengths.n_walkers, PilotAlongRows()),
+        adapted_start(task, run, tuned.found, lengths.n_walkers, PilotAlongRows()),
         mode=task.mode,
         center=tuned.found.center,
         bias=(0.0, 0.0),
@@ -131,6 +131,9 @@ def lengths_along(task: Task, tuned: AdaptedRun, in_time: int, collapsed: bool) 
     automatic, _ = usual_burnin(tuned.spacing, n_draws.value * thin.value)
     automatic = min(ceil(0.5 * automatic), ceil(0.06 * n_draws.value) * thin.value)
     why = "five independent draws' worth, after the pilot's trajectories"
+    if len(tuned.found.ends):
+        automatic = ceil(2.0 * tuned.spacing)
+        why = "two independent draws' worth, after the pilot's trajectories"
     n_burnin, n_walkers = choose_burnin(task, automatic, why), 1
     if task.may_have_walkers:
         most = (4,) if collapsed else (16, 8, 4)
@@ -157,7 +160,8 @@ def _shared_trajectories(
     # 150 effective draws per chain are half as many again as the limit of the warning
     enough = in_time if few else 150.0 * tuned.found.autocorrelation
     # whole leapfrog steps between points
-    between = max(1, round(n_steps / float(np.clip(n_asked / enough, 1.0, _MOST_POINTS))))
+    most = 4.0 if few or work > _DEAR else 2.0
+    between = max(1, round(n_steps / float(np.clip(n_asked / enough, 1.0, most))))
     n_points = max(1, round(n_steps / between))
     if n_points == 1:
         return tuned, in_time

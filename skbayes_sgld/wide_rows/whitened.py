@@ -129,44 +129,6 @@ class WhitenedRows(WhitenedPosterior):
         parts = [self.root[part].T for part in equal_slices(self.n_params, _PARTS)]
         return self.center + np.hstack(in_threads(partial(matmul_rows, z, group=_GROUP), parts))
 
-    def matched(self, draws: Array, temperature: float) -> WhitenedRows:
-        """Rows about the mean of ``draws (S, P)`` of theta, in a metric that fits these.
-
-        The weights are in proportion to the rows' mean curvatures, and such that the mean variance
-        of the whitened draws is the temperature. The mean curvatures themselves make a metric that
-        is too narrow: their inverse is no wider than the covariance, and much narrower where the
-        rows bound their predictors as walls do.
-
-        The mean curvature of a row that is mostly certain comes from the few draws near its wall.
-        It is taken over a smooth density of the row's predictor, by normal kernels that preserve
-        the variance (Jones 1991), so that few draws are as good as many.
-        """
-        posterior, center = self._posterior, draws.mean(axis=0)
-        weights, variance = np.empty((2, posterior.n_samples))
-        # the kernels' share of the variance (Silverman 1986, eq. 3.28); without a bound on the
-        # curvature kernels would reach through walls
-        walls = not posterior.likelihood.bounded_curvature
-        smoothing = 0.0 if walls else min((4.0 / (3.0 * len(draws))) ** 0.4, 1.0)
-        with one_blas_thread():
-            for start in range(0, posterior.n_samples, _BLOCK):
-                rows = slice(start, min(start + _BLOCK, posterior.n_samples))
-                design = posterior.design_rows(rows)
-                deviations = (draws - center) @ design.T
-                variance[rows] = deviations.var(axis=0)
-                u = design @ center + np.sqrt(1.0 - smoothing) * deviations
-                if posterior.offset is not None:
-                    u += posterior.offset[rows]
-                spread = smoothing * variance[rows]
-                _, bend = posterior.likelihood.error_averaged(u, spread, posterior.y[rows])
-                weights[rows] = bend.mean(axis=0)
-        if posterior.weight is not None:
-            weights *= posterior.weight
-        slope = posterior.grad_log_prior(np.vstack([center, draws]))
-        prior_part = -np.einsum("sp,sp->", slope[1:] - slope[0], draws - center) / len(draws)
-        row_part = self.n_params * temperature - prior_part
-        share = float(np.clip(row_part / (weights @ variance), 0.01, 1.0))
-        return WhitenedRows(posterior, center, share * weights)
-
 
 def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> WhitenedRows | None:
     """Rows in the metric of the weights; None if rounding is too coarse.
@@ -200,6 +162,8 @@ class SparseRows(WhitenedPosterior):
     row_curvature : ndarray of shape (P,)
         Curvature that the rows add to the prior's precisions in the metric, ``1 / r^2``.
     """
+
+    learns = True
 
     def __init__(self, posterior: GLMPosterior, center: Array, row_curvature: Array) -> None:
         self.center, self._posterior = center, posterior

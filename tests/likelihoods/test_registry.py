@@ -10,7 +10,7 @@ from skbayes_sgld._components import resolve
 from skbayes_sgld.likelihoods import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.glm import default_prior
-from tests.likelihoods import averages, of_density, shape, start, sums, tails
+from tests.likelihoods import of_density, shape, start, sums, tails
 
 
 def check_own(likelihood):
@@ -47,7 +47,6 @@ def check_quietly(name):
         start.check_start,
         tails.check_level,
         tails.check_gains,
-        averages.check_averaged,
     ):
         check(name, likelihood)
     if isinstance(likelihood, LabelLikelihood):

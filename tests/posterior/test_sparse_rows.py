@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.priors import Normal
@@ -19,9 +18,9 @@ def make_rows(n, d, share=0.1, seed=0):
 
 
 def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatch):
-    from skbayes_sgld.wide_rows import averaging
+    from skbayes_sgld.wide_rows import matching
 
-    monkeypatch.setattr(averaging, "MAX_DENSE", 250)
+    monkeypatch.setattr(matching, "MAX_DENSE", 250)
     X, y = make_rows(320, 300, 0.05, seed=9)
     model = SGLDLogisticRegression(prior=Normal(scale=0.5), n_draws=120, random_state=0).fit(X, y)
     posterior, center = model.result_.plan.posterior, model.result_.plan.center
@@ -37,9 +36,9 @@ def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatc
 
 
 def test_a_fit_of_many_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch):
-    from skbayes_sgld.wide_rows import averaging, pilot
+    from skbayes_sgld.wide_rows import matching, pilot
 
-    monkeypatch.setattr(averaging, "MAX_DENSE", 250)
+    monkeypatch.setattr(matching, "MAX_DENSE", 250)
     monkeypatch.setattr(pilot, "_VERY_LARGE", 0.0)
     monkeypatch.setitem(vars(THRESHOLDS), "max_draw", (1.0, 1.0))
     X, y = make_rows(320, 300, 0.05, seed=8)
@@ -50,6 +49,5 @@ def test_a_fit_of_many_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch)
     assert plan.choices["n_draws"].value == model.posterior_.values.shape[1] == 16
     assert "too much time" in plan.choices["n_draws"].why
     assert "n_draws=16" in repr(model.result_)
-    with pytest.warns(ConvergenceWarning, match="random walks"):  # of 16 draws
-        p = model.predict_proba(X)[:, 1]
+    p = model.predict_proba(X)[:, 1]
     assert np.mean((p > 0.5) == y) > 0.8

@@ -148,20 +148,14 @@ def finish_adapted(
     task: Task, rows_read: RowsRead, tuned: AdaptedRun, pilot: Pilot = USUAL
 ) -> Plan:
     """Plan of a run that a pilot has adapted."""
-    run, ends = with_first_step(tuned.run, tuned.run.step_size), tuned.found.ends
+    run = with_first_step(tuned.run, tuned.run.step_size)
     lengths = adapted_lengths(task, replace(tuned, run=run))
-    if len(ends) and task.settings.init is AUTO and not task.continues:
-        n_starts = lengths.n_walkers * task.settings.n_chains
-        why = f"final positions of the pilot's chains{walkers(lengths.n_walkers)}"
-        start = ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
-    else:
-        start = accepted_start(task, run, tuned.found.center, lengths.n_walkers, pilot)
     return finish(
         task,
         run,
         rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
-        start,
+        adapted_start(task, run, tuned.found, lengths.n_walkers, pilot),
         mode=task.mode,
         center=tuned.found.center,
         bias=(0.0, 0.0),
@@ -186,6 +180,17 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     most = len(ends) / 3 if len(ends) else np.inf
     n_walkers = choose_walkers(task, tuned.run, n_burnin.value, n_steps, most)
     return Lengths(n_draws, n_burnin, thin, n_walkers)
+
+
+def adapted_start(
+    task: Task, run: Run, found: Adaptation, n_walkers: int, pilot: Pilot
+) -> tuple[Array, Choice]:
+    """Starting points: final positions of the pilot's chains, if they may be used."""
+    ends = found.ends
+    if not len(ends) or task.settings.init is not AUTO or task.continues:
+        return accepted_start(task, run, found.center, n_walkers, pilot)
+    why = f"final positions of the pilot's chains{walkers(n_walkers)}"
+    return ends[np.arange(n_walkers * task.settings.n_chains) % len(ends)], Choice("pilot", why)
 
 
 def accepted_start(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
@@ -29,7 +30,7 @@ from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
 _MIN_CHAINS = 16
-_LEARNING = 5  # fewest trajectories of a round that learns its step, unless it is the last
+_LEARNING = 5  # fewest trajectories of a round that learns its step by dual averaging
 _APART = 2  # trajectories between the positions that a pilot hands on: one may be rejected
 NEARER = 0.1  # share of the way from the mode to a start that is too far out
 _ACCEPTED = 0.01  # log acceptance ratios change by about as much as the whitened gradient
@@ -73,7 +74,9 @@ class Adaptation:
 class Pilot:
     """A pilot of a chain that accepts or rejects: its size, its starts, and its draws' metric."""
 
-    hands_on = True  # whether chains of the run may begin where those of the pilot end
+    def hands_on(self, center: Center) -> bool:
+        """Whether chains of the run may begin where those of the pilot end."""
+        return True
 
     def size(self, run: Run, origin: Center) -> tuple[int, tuple[int, ...], float]:
         """Number of chains, trajectories of each round, and the first step size."""
@@ -136,7 +139,7 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
     for number, n_steps in enumerate(rounds):
         now = replace(run, dynamics=recentred(run.dynamics, center))
         last = number == len(rounds) - 1
-        learns = n_steps >= _LEARNING or (last and n_steps > 1)
+        learns = n_steps >= _LEARNING
         draws, step_size, acceptance, lost = _run_pilot(
             now, position, streams, step_size, n_steps, learns
         )
@@ -145,12 +148,12 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
             history = np.concatenate([history, draws], axis=1)
             recent = history[:, history.shape[1] // 3 :]
             center, step_size = pilot.learn(recent, origin, center, run, step_size)
-    if not learns and acceptance < 0.4:
-        step_size *= 0.7
+    if not learns:
+        step_size *= _towards(run.sampler.target_acceptance, acceptance)
     step_size = run.sampler.whole_steps(step_size)
     # drop chains that never moved; neighbouring draws may be equal
     mobile = draws[(draws != position[:, None]).any(axis=(1, 2))]
-    has_ends = n_chains >= _MIN_CHAINS and learns and pilot.hands_on
+    has_ends = n_chains >= _MIN_CHAINS and n_steps > 1 and pilot.hands_on(center)
     by_chain = mobile[:, ::-_APART] if has_ends else draws[:, :0]
     ends = by_chain.swapaxes(0, 1).reshape(-1, P)
     n_settling = sum(rounds) - (n_steps - 1) // _APART * _APART
@@ -160,6 +163,17 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
         walked = _as_reported(walked, posterior)
     time = _autocorrelation(walked, center)
     return Adaptation(center, step_size, acceptance, time, ends, n_settling, lost)
+
+
+def _towards(target: float, acceptance: float) -> float:
+    """Factor that brings steps from an acceptance to the target.
+
+    The error of the energy is nearly normal, with an sd in proportion to the square of the step and
+    a mean of minus half its variance: its acceptance is ``2 Phi(-sd / 2)`` (Neal 2011, Section
+    5.4.3).
+    """
+    sds = ndtri(0.5 * np.clip([target, acceptance], 0.02, 0.98))
+    return float(np.clip(np.sqrt(sds[0] / sds[1]), 0.5, 1.5))
 
 
 def recentred(dynamics: Dynamics, center: Center) -> Dynamics:
