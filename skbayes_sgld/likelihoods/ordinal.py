@@ -18,7 +18,7 @@ from scipy.special import expit, log_expit
 from skbayes_sgld.likelihoods.base import Array, LabelLikelihood
 from skbayes_sgld.likelihoods.bernoulli import STEEPEST_BEND
 from skbayes_sgld.likelihoods.kernel import RowKernel
-from skbayes_sgld.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal
 
 _LARGEST = 80.0  # largest gap, or log of it, whose exponential is finite in single precision
 
@@ -228,5 +228,23 @@ class Ordinal(LabelLikelihood):
         return log_p + inner[:, : self.n_classes], log_rest
 
     def mean(self, u: Array) -> Array:
-        """Probability of every class ``(C, K, B)``."""
-        return self.probabilities(u)[0]
+        """Probability of every class ``(C, K, B)``, as in :meth:`mean_probabilities`."""
+        if u[:, 0].max(initial=0.0) > np.log(np.finfo(u.dtype).max) - 1.0:  # odds would overflow
+            return self.probabilities(u)[0]
+        gap = np.exp(np.minimum(first_if_equal(u[:, 1:], axis=0), _LARGEST))
+        below_gaps = np.cumsum(np.concatenate([np.zeros_like(gap[:, :1]), gap], axis=1), axis=1)
+        falls, between = np.exp(-below_gaps), -np.expm1(-gap)
+        p = np.empty((len(u), self.n_classes, u.shape[2]), u.dtype)
+        odds, before = np.exp(u[:, 0]), None
+        for k in range(self.n_classes - 1):
+            above = odds * falls[:, k]
+            below = above + 1.0
+            np.reciprocal(below, out=below)
+            if before is None:
+                p[:, 0] = below
+            else:
+                np.multiply(before, below, out=p[:, k])
+                p[:, k] *= between[:, k - 1]
+            before = np.multiply(above, below, out=above)
+        p[:, -1] = before
+        return p

@@ -6,7 +6,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import expit
 
-from skbayes_sgld.likelihoods import BetaBinomial, Gamma, NegativeBinomial, StudentTNoise, as_totals
+from skbayes_sgld.likelihoods import (
+    BetaBinomial,
+    Gamma,
+    NegativeBinomial,
+    Ordinal,
+    StudentTNoise,
+    as_totals,
+)
 
 
 @pytest.mark.parametrize("count", [0, 57, 99, 100, 101, 350, 4_000])
@@ -102,3 +109,21 @@ def test_the_search_for_a_quantile_of_student_begins_at_that_of_scipy(q):
     near = start + 1e-4 * sd * np.array([-1.0, 1.0])
     slope = np.diff(stats.norm.ppf(noise.cdf(near))) / np.diff(near)
     assert_allclose(unit, 1.0 / slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("largest", [60.0, 800.0])  # odds overflow beyond 700
+def test_ordered_probabilities_are_differences_of_logistic_functions(dtype, shared, largest):
+    rng = np.random.default_rng(0)
+    u = np.empty((200, 4, 20), dtype)
+    u[:, 0] = np.linspace(-largest, largest, 200)[:, None]
+    u[:, 1:] = rng.normal(0.0, 1.0, (1 if shared else len(u), 3, 20))
+    cuts = np.cumsum(np.exp(u[:, 1:].astype(float)), axis=1)
+    at = u[:, :1] - np.concatenate([np.zeros_like(cuts[:, :1]), cuts], axis=1)
+    exact = np.diff(expit(-at), axis=1, prepend=0.0, append=1.0)
+    found = Ordinal(5).mean(u)
+    assert found.dtype == dtype
+    assert_allclose(found, exact, rtol=0, atol=50 * np.finfo(dtype).eps)
+    # tiny ones are as exact
+    assert_allclose(found, Ordinal(5).probabilities(u)[0], rtol=200 * np.finfo(dtype).eps)
