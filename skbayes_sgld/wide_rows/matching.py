@@ -28,7 +28,6 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
-from skbayes_sgld.wide_rows.predictors import MOST_ROWS
 from skbayes_sgld.wide_rows.whitened import sparse_rows, whiten_rows
 
 # Change of the sites' log precisions, and of the mean in sds, both root mean squares, at which the
@@ -37,6 +36,9 @@ _CHANGE = 0.3, 0.12
 _ROUNDS = 40
 _NODES = 48  # of the quadrature over a row's predictor
 _MOVES = 256  # random moves that estimate variances, with an error of 9 %
+
+# Rows up to which the predictors are sampled: three matrices of rows by rows take 430 megabytes
+MOST_ROWS = 6000
 
 
 class MatchedNormal(NamedTuple):
@@ -88,7 +90,7 @@ class SiteKernel(RowKernel):
         variance = np.minimum(self.variance, 0.95 / own)
         rest = 1.0 / variance - own
         cavity = (at / variance - self.shift / tau) / rest
-        mean, spread = _moments(self.kernel, tau, cavity, rest)
+        mean, spread = site_moments(self.kernel, tau, cavity, rest)
         precision = np.maximum(1.0 / spread - rest, 1e-3 * own)
         score = (precision + rest) * mean - rest * cavity - precision * at
         score = (tau * score).astype(u.dtype)[None, None]
@@ -96,7 +98,7 @@ class SiteKernel(RowKernel):
         return np.full_like(score[:, 0], np.nan), score, curvature
 
 
-def _moments(
+def site_moments(
     kernel: RowKernel, temperature: float, cavity: Array, precision: Array
 ) -> tuple[Array, Array]:
     """Mean and variance ``(n,)`` of each row's predictor, by its cavity and the likelihood.

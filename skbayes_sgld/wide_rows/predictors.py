@@ -43,12 +43,12 @@ from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.priors import Normal
+from skbayes_sgld.wide_rows.matching import MOST_ROWS, site_moments
 from skbayes_sgld.wide_rows.own_noise import KINDS, LEAST_SD, OwnNoise, inverse_mills, latent_of
 
 # Positions in a product, always this many, so that rounding does not depend on their number. A
 # product of 32 takes 1.5 times as long as one of 16
 _GROUP = 32
-MOST_ROWS = 6000  # three matrices of rows by rows then take 430 megabytes
 _MOST_BARE = 0.25  # share of the labels that may have too little noise; of counts none may
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
 _DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
@@ -205,6 +205,7 @@ class Predictors(CollapsedPosterior):
         self._noise = OwnNoise(likelihood, self._y[:m], variance[:m], self._offset[:m])
         values = RowValues(self._y[m:], offset=self._offset[m:])
         self._bare = likelihood.bind(values, np.float32)
+        self._bare_sites = likelihood.bind(values, np.float64)
         level = self._inverse.sum(axis=0, dtype=float)
         self._of_level, self._level_precision = level, float(level.sum())
         return kernel
@@ -234,12 +235,11 @@ class Predictors(CollapsedPosterior):
             guess, S = W, self._covariance(kernel, W)
             rest = 1.0 / np.diagonal(S).astype(float) - guess  # precision without the row's own
             for _ in range(30):
-                variances = 1.0 / (rest + W)
-                score, W = self._averaged(likelihood, c, variances)
+                score, W = self._averaged(c, a, W, rest)
                 W = np.maximum(W, least)
                 force = score - a
                 move = (S @ force.astype(S.dtype)).astype(float)
-                part = min(1.0, 2.0 / np.max(np.abs(move) / np.sqrt(variances)))
+                part = min(1.0, 2.0 / np.max(np.abs(move) * np.sqrt(rest + W)))
                 c, a = c + part * move, a + part * (force - guess * move)
                 if move @ force < 1e-4 * self.n_rows:
                     break
@@ -259,22 +259,25 @@ class Predictors(CollapsedPosterior):
         # rows with t = u are normal, and their weights exact
         self._rest_force = ((noise.mean - c[:m]) / np.square(total) - a[:m])[k:].astype(f32)
 
-    def _averaged(self, likelihood: Likelihood, c: Array, variances: Array) -> tuple[Array, Array]:
-        """Mean score and curvature of each row over normal distributions of its predictor."""
+    def _averaged(self, c: Array, a: Array, W: Array, rest: Array) -> tuple[Array, Array]:
+        """Score and curvature of each row over a normal distribution of its predictor.
+
+        The distribution has mean c, and the precision ``rest`` without the row's own, W. For rows
+        with their own likelihood score and curvature are those that match its moments.
+        """
         m = self._n_noisy
-        sds = np.sqrt(variances[:m])
-        score, W = np.empty((2, self.n_rows))
+        score, new = np.empty((2, self.n_rows))
         nodes, shares = np.polynomial.hermite_e.hermegauss(7)
+        sds = 1.0 / np.sqrt(rest[:m] + W[:m])
         averages = self._noise.score_and_curvature(c[:m] + nodes[:, None] * sds)
-        score[:m], W[:m] = (shares @ each / shares.sum() for each in averages)
-        spread = variances[m:].copy()
-        while True:  # the average of a rate grows exponentially with the variance
-            at = c[m:] + self._offset[m:], spread, self._y[m:]
-            score[m:], W[m:] = likelihood.error_averaged(*at)
-            wide = W[m:] * spread > 10.0
-            if not wide.any():
-                return score, W
-            spread[wide] *= 0.5
+        score[:m], new[:m] = (shares @ each / shares.sum() for each in averages)
+        if m < self.n_rows:
+            at, rest = c[m:], rest[m:]
+            others = at - a[m:] / rest  # mean without the row
+            mean, spread = site_moments(self._bare_sites, 1.0, others, rest)
+            new[m:] = 1.0 / spread - rest
+            score[m:] = mean / spread - rest * others - new[m:] * at
+        return score, new
 
     def _covariance(self, prior: Array, weights: Array) -> Array:
         """``(P + W)^{-1}``, from the covariance V of eta without the intercept."""
