@@ -398,7 +398,7 @@ class GLMPosterior(BasePosterior):
     def _likely_normal(self) -> bool:
         # with more than 2 P^2 rows, small batches have no visible noise without further care
         n, P = self.n_samples, self.n_params
-        many = P >= 64 and 20 * P <= n <= 2 * P**2
+        many = P >= 64 and 12 * P <= n <= 2 * P**2
         plain = self._condensable() and not self.n_own and self.n_predictors == 1
         return many and plain and self.likelihood.log_concave and not issparse(self.X)
 
