@@ -202,7 +202,7 @@ def _rounds(
 def _moves(lower: Array) -> Array:
     """Moves ``M (k, P)`` whose ``M^T M`` is the inverse of ``lower lower^T``, or nearly."""
     P = len(lower)
-    if P <= 4 * _MOVES:
+    if P <= 2 * _MOVES:
         return linalg.lapack.get_lapack_funcs("trtri", (lower,))(lower, lower=1)[0]
     normals = probe_generator().standard_normal((P, _MOVES), dtype=lower.dtype)
     moves = linalg.solve_triangular(lower, normals, lower=True, trans=1, check_finite=False)

@@ -1,8 +1,9 @@
 """Few rows per parameter: most of the posterior is far from its mode; trajectories follow rows.
 
 At the mode most rows are certain, and the curvature comes from the few others. Centre and metric
-are those of the normal distribution nearest in expectation. In its coordinates trajectories take
-two products with the rows and none with the metric, and several walkers share each product.
+are those of the normal distribution that matches the posterior's moments. In its coordinates
+trajectories take two products with the rows and none with the metric, and several walkers share
+each product.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _DEAR = 3e7  # multiplications of a trajectory of which four draws are taken in 
 
 
 class Wide(Strategy):
-    """HMC about the normal distribution nearest in expectation."""
+    """HMC about the normal distribution that matches the posterior's moments."""
 
     @classmethod
     def suits(cls, task: Task) -> bool:
@@ -88,7 +89,7 @@ class Wide(Strategy):
 
 
 def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Center:
-    """Normal distribution nearest in expectation; the mode if none is found.
+    """Normal distribution that matches the posterior's moments; the mode if none is found.
 
     With ``collapse`` the sampler may be the one for collapsed rows.
     """
