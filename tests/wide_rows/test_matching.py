@@ -33,7 +33,7 @@ def test_moments_of_rows_in_their_cavities_are_those_of_a_fine_grid(kind):
     for sd in (0.05, 1.0, 30.0):
         cavity = near + np.array([3.0, -2.0, 0.5, 1.0]) * min(sd, 4.0)
         precision = np.full(4, sd**-2.0)
-        mean, variance = matching._moments(kernel, temperature, cavity, precision)
+        mean, variance = matching.site_moments(kernel, temperature, cavity, precision)
         u = cavity + sd * np.linspace(-12.0, 12.0, 60_001)[:, None]
         with np.errstate(over="ignore"):
             value = kernel.derivatives(u[:, None].copy(), 0)[0] / temperature
