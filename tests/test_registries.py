@@ -472,6 +472,13 @@ class FalselyCommon(priors.Horseshoe):
     common = True
 
 
+class OtherMedians(priors.HierarchicalNormal):
+    """A scale with another median than that of its density."""
+
+    def log_medians(self, gamma):
+        return np.full(1, 0.3)
+
+
 class UnequallyCommon(priors.HierarchicalNormal):
     """One hyperparameter, which scales columns by powers of it."""
 
@@ -703,6 +710,7 @@ PLANTED = {
     WrongSlopes: ("NOISE_MODELS", "Not equal"),
     WideScales: ("GROUP_PRIORS", "draws of the density"),
     NoJacobian: ("HIERARCHICAL_PRIORS", "not of the density"),
+    OtherMedians: ("HIERARCHICAL_PRIORS", "log_medians of another distribution"),
     FalselyCommon: ("HIERARCHICAL_PRIORS", "common=True, and its hyperparameters .5. do not"),
     UnequallyCommon: ("HIERARCHICAL_PRIORS", "common=True, and its hyperparameters .1. do not"),
     NotCommon: ("HIERARCHICAL_PRIORS", "common=False, and its hyperparameters .1. scale"),

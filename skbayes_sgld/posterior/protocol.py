@@ -192,6 +192,8 @@ class Facts:
         others are standard normal, independent of it and of each other. Otherwise None.
     prior_slope : ndarray of shape (P,) or None
         s if the gradient of the log prior is ``s * theta``; otherwise None.
+    path_length : float or None
+        Time of the trajectories of HMC, if longer ones than usual suit the posterior; else None.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     """
@@ -222,6 +224,7 @@ class Facts:
     parameterizations: tuple[str, ...] = ("centered",)
     normal_but_last: tuple[float, float, float] | None = None
     prior_slope: Array | None = None
+    path_length: float | None = None
     precision: float = float(np.finfo(float).eps)
 
 

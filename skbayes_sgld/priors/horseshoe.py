@@ -52,8 +52,11 @@ class Horseshoe(HierarchicalPrior):
 
     Notes
     -----
-    A step takes a Cholesky factor of the coefficients' precision matrix: with d columns its cost
-    grows as d^3. With a few hundred columns choose ``"laplace"`` or ``"hierarchical_normal"``.
+    The chains move in coordinates in which each log scale is nearly normal under its prior, and
+    each coefficient is standardised given its scale. If columns are nearly dependent, coefficients
+    are standardised together instead. Each step then takes a Cholesky factor of their precision
+    matrix, whose cost grows as d^3 with d columns. With more than a few hundred columns choose
+    ``"laplace"`` or ``"hierarchical_normal"``.
 
     Examples
     --------
@@ -106,10 +109,20 @@ class Horseshoe(HierarchicalPrior):
         h[0], h[-1] = self._log_tau, np.log(float(self.slab_scale))
         return h
 
+    def log_medians(self, gamma: float | None) -> Array:
+        """Logs of tau_0 and of 1 for each lambda; c has no long tails."""
+        logs = np.zeros(np.size(self.scale) + 2)
+        logs[0] = self._log_tau + (0.5 * gamma if self._follows and gamma is not None else 0.0)
+        logs[-1] = np.nan
+        return logs
+
     def log_scale(self, h: Array) -> Array:
         """``log(s_j tau lambda_j) - log(1 + tau^2 lambda_j^2 / c^2) / 2``."""
         own = h[:, :1] + h[:, 1:-1]
-        return np.log(self.scale) + own - 0.5 * np.logaddexp(0.0, 2.0 * (own - h[:, -1:]))
+        beyond = own - h[:, -1:]
+        # log(1 + exp(2 x)) / 2, in half of logaddexp's time
+        bound = np.maximum(beyond, 0.0) + 0.5 * np.log(1.0 + np.exp(-2.0 * np.abs(beyond)))
+        return np.log(self.scale) + own - bound
 
     def pull_back(self, h: Array, in_log_scale: Array) -> Array:
         """Gradient in h ``(C, d + 2)``."""
@@ -132,9 +145,8 @@ class Horseshoe(HierarchicalPrior):
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
         """Draw of the logs of tau, lambda and c ``(d + 2,)``."""
-        h = np.empty(np.size(self.scale) + 2)
-        h[:-1] = np.log(np.abs(rng.standard_cauchy(len(h) - 1)))
-        h[0] += self._log_tau + (0.5 * gamma if self._follows and gamma is not None else 0.0)
+        h = self.log_medians(gamma)
+        h[:-1] += np.log(np.abs(rng.standard_cauchy(len(h) - 1)))
         shape = 0.5 * self.slab_df
         h[-1] = 0.5 * (np.log(shape * float(self.slab_scale) ** 2) - np.log(rng.gamma(shape)))
         return h

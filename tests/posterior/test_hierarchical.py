@@ -284,6 +284,12 @@ def _check_hyperparameters(prior):
         cdf = integrate.cumulative_simpson(np.exp(value - value.max()), x=grid, initial=0.0)
         p = np.interp(drawn[:, j], grid, cdf / cdf[-1])
         assert stats.kstest(p, "uniform").pvalue > 1e-4, "draws that are not of the density"
+    log_medians = prior.log_medians(0.2)
+    for j in np.flatnonzero(np.isfinite(log_medians)):
+        ratio = np.exp(drawn[:, j] - log_medians[j])
+        assert stats.kstest(ratio, "halfcauchy").pvalue > 1e-4, (
+            "log_medians of another distribution"
+        )
 
 
 @every_prior

@@ -44,6 +44,11 @@ from skbayes_sgld.sampling.tuning.adaptation import (
 from skbayes_sgld.sampling.tuning.mode import Center
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 
+# Autocorrelation time below which every long trajectory ends in a draw: 4,000 draws are then worth
+# 1,000 or more. Such trajectories lead beyond the centre, and two of them lead back: with 10
+# columns and a horseshoe a second trajectory a draw hardly adds effective draws
+_EVERY = 4.0
+
 
 class AcceptReject(Strategy):
     """HMC, or a named sampler that accepts or rejects, in an adapted metric."""
@@ -57,7 +62,9 @@ class AcceptReject(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan:
         """Plan of trajectories on all rows."""
-        run, rows_read = draft_adjusted(task, given_or(task.settings.sampler, HMC()))
+        path_length = task.facts.path_length
+        usual = HMC() if path_length is None else HMC(path_length=path_length)
+        run, rows_read = draft_adjusted(task, given_or(task.settings.sampler, usual))
         why = GIVEN if task.finding is None else task.finding.why
         return finish_adapted(task, rows_read, adapt_run(task, run, task.mode, why))
 
@@ -130,6 +137,8 @@ def adapt_run(task: Task, run: Run, center: Center, why: str, pilot: Pilot = USU
     # prior, 60 columns and 40 rows every step is then a draw: effective sample sizes of 1,200 to
     # 1,800 of 4,000, errors of 5 to 9 % in the worst of 62 sds, and no bias over 20 seeds
     spacing = adapted.autocorrelation - 1.0
+    if run.dynamics.facts.path_length is not None and adapted.autocorrelation < _EVERY:
+        spacing = 1.0
     most = 400 / n_gradients  # slower mixing is reported as a problem
     # if there may be several modes, chains that start far apart find more of them
     if not run.dynamics.facts.log_concave:

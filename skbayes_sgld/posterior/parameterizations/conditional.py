@@ -6,7 +6,8 @@ of a reference noise variance to the noise variance, and the log prior to
 :math:`P = t H + r \Lambda` and the mean :math:`P^{-1} (t g + r q)`. The coordinates are z with
 :math:`\beta = P^{-1} (t g + r q) + R z` and :math:`R R' = P^{-1}`. If one factor r changes all
 prior precisions, P is diagonal in one basis for all t and r (:class:`EigenScales`). If the
-precisions change separately, P has a Cholesky factor at each point (:class:`CholeskyScales`).
+precisions change separately, P has a Cholesky factor at each point (:class:`CholeskyScales`), or
+the coefficients are standardised one by one (:class:`ColumnScales`).
 
 Conventions
 -----------
@@ -210,6 +211,62 @@ class CholeskyScales:
         in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self.g) - trace)
         return 0.5 * fit + in_log_det * log_det, in_log_r, in_log_t
 
+    def by_columns(self, log_r: Array, log_t: Array) -> ColumnScales:
+        """Coordinates of single columns that agree with these at ``log_r (L,)`` and one log t."""
+        r, t = np.exp(log_r), np.exp(log_t)
+        A, mean, _ = self._parts(r[None], t[None])
+        precision = 1.0 / np.square(A[0]).sum(axis=0)
+        return ColumnScales(np.maximum(precision - r, 0.0) / t, precision * mean[0] / t)
+
+    def correlation(self, log_r: Array, log_t: Array) -> Array:
+        """Correlation matrix ``(L, L)`` of the coefficients at ``log_r (L,)`` and one log t."""
+        A = self._parts(np.exp(log_r)[None], np.exp(log_t)[None])[0][0]
+        A = A / np.sqrt(np.square(A).sum(axis=0))
+        return A.T @ A
+
+
+class ColumnScales:
+    """Coefficients with a separate prior precision each, standardised one by one.
+
+    Given all scales, a coefficient has the precision ``t rows + r`` and the mean ``t pull`` over
+    it. This is exact for one column if the scales of all others, whose coefficients are integrated
+    out, stay at a reference. The coefficients are then correlated; a metric takes care of that. A
+    gradient takes no factor of a matrix: with 60 columns a tenth of the time.
+
+    Parameters
+    ----------
+    rows, pull : ndarray of shape (L,)
+    """
+
+    def __init__(self, rows: Array, pull: Array) -> None:
+        self._rows, self._pull = rows, pull
+
+    def _parts(self, log_r: Array, log_t: Array) -> tuple[Array, Array, Array]:
+        """Shares of the prior in the precisions, sds and means."""
+        r, t = np.exp(log_r), np.exp(log_t)[:, None]
+        precision = t * self._rows + r
+        return r / precision, 1.0 / np.sqrt(precision), t * self._pull / precision
+
+    def expand(self, z: Array, log_r: Array, log_t: Array, group: int = GROUP) -> Expanded:
+        """Coefficients at z, the log Jacobian, and the chain rule to z, log r and log t."""
+        share, sd, mean = self._parts(log_r, log_t)
+        deviation = z * sd
+
+        def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
+            own = in_beta * deviation + in_log_det
+            own *= 0.5
+            along = in_beta * mean
+            in_log_r = -share * (along + own)
+            # if all log r and log t grow alike, the means stay and the sds shrink
+            return in_beta * sd, in_log_r, -own.sum(axis=1) - in_log_r.sum(axis=1)
+
+        return Expanded(mean + deviation, np.log(sd).sum(axis=1), pull_back)
+
+    def standardise(self, beta: Array, log_r: Array, log_t: Array) -> Array:
+        """Coordinates z of coefficients."""
+        _, sd, mean = self._parts(log_r, log_t)
+        return (beta - mean) / sd
+
 
 class NormalGivenScales(Map):
     """Map from ``phi = (z, x)``: coefficients standardised given scales, and scales by a map.
@@ -218,7 +275,7 @@ class NormalGivenScales(Map):
     ----------
     origin : ndarray of shape (L,)
         Coefficients at the point of the expansion.
-    coefficients : EigenScales or CholeskyScales
+    coefficients : EigenScales, CholeskyScales or ColumnScales
     scales : object
         Object with ``at(eta)``, log r and log t; ``pull_back(eta, in_log_r, in_log_t)``, the
         gradient in eta; and, for :meth:`marginal`, ``value_and_grad(eta)``, the log density of
