@@ -53,3 +53,11 @@ def stops(monkeypatch):
         monkeypatch.setattr(files.Writer, "write", stopping)
 
     return stop
+
+
+@pytest.fixture
+def by_steps(monkeypatch):
+    """Strategies without independent proposals: small tables are sampled as larger ones are."""
+    from skbayes_sgld.inference.strategies.independent import Independent
+
+    monkeypatch.setattr(Independent, "suits", lambda task: False)

@@ -52,11 +52,12 @@ class RunSettings:
     Sampler
     -------
     sampler : str or Sampler, default="auto"
-        ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC if a pilot finds a bias in it. A named
-        sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
-        can take minibatches; ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``,
-        which are exact and take all rows at every step; or an instance such as
-        ``SGLD(integrator="euler")``.
+        ``"auto"`` is Leimkuhler-Matthews SGLD; HMC if a pilot finds a bias in it; or on small
+        tables, if a pilot accepts most of them, proposals of a normal distribution. A named sampler
+        never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which can take
+        minibatches; ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"independence"``,
+        ``"parallel_tempering"``, which are exact and take all rows at every step; or an instance
+        such as ``SGLD(integrator="euler")``.
     step_size : float or "auto", default="auto"
         eta of the recursion, in the preconditioned space. With the curvature preconditioner it has
         no unit: 0.2 moves a fifth of the way to the mode. Without a preconditioner it is in raw

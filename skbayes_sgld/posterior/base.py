@@ -100,6 +100,10 @@ class BasePosterior:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self.log_density(theta), self.grad(theta)
 
+    def bind_log_density(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`log_density`, bound as :meth:`bind_grad` is."""
+        return self.log_density
+
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
         """:meth:`grad` for one run in one thread; computes what does not depend on theta once.
 

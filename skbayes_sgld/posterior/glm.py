@@ -37,7 +37,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import NOISE_PRIORS, CoefficientPrior, Flat, Normal
 from skbayes_sgld.priors.noise import NoisePrior
 
-ROUNDED_NUMBERS = 2**10, 2**26  # least and most numbers of X for which a copy in float32 pays
+ROUNDED_NUMBERS = 2**8, 2**26  # least and most numbers of X for which a copy in float32 pays
 
 
 class GLMPosterior(BasePosterior):
@@ -503,6 +503,11 @@ class GLMPosterior(BasePosterior):
         # with several predictors, those of one position are a matrix product already
         return self.bind_value_and_grad(group=GROUP if self.n_predictors == 1 else 1)(theta)
 
+    def bind_log_density(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`log_density` for one run in one thread."""
+        rows = self._sum(self._density_dtype)
+        return lambda theta: rows.value(theta, group) + self.log_prior(theta)
+
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
         """:meth:`grad` for one run in one thread."""
         rows = self._sum(self._dtype)
@@ -678,8 +683,8 @@ class _StatisticsSum:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)``; ``group`` is not used."""
         return self._statistics.value_and_grad(*self._at(theta))
 
-    def value(self, theta: Array) -> Array:
-        """Log likelihood ``(C,)``."""
+    def value(self, theta: Array, group: int | None = None) -> Array:
+        """Log likelihood ``(C,)``; ``group`` is not used."""
         return self.value_and_grad(theta)[0]
 
     def grad(self, theta: Array, group: int | None = None) -> Array:

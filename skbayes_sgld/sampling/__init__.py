@@ -27,6 +27,7 @@ from skbayes_sgld.sampling.samplers import (
     SGHMC,
     SGLD,
     SGNHT,
+    Independence,
     ParallelTempering,
     RandomWalk,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "Gradient",
     "Harmonic",
     "Identity",
+    "Independence",
     "Matrix",
     "Minibatch",
     "NoModeError",

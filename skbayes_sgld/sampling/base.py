@@ -142,6 +142,7 @@ class Algorithm(Component):
 
     full_gradient = False
     extra_normals = 0  # normals of a step besides one per parameter
+    at_once = False  # whether `make_at_once` makes many steps at the cost of one: see Independence
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
     remedy = "choose another sampler"  # for a posterior that lacks them
 

@@ -53,6 +53,16 @@ class BoundGradient:
         return self.posterior.bind_grad(self.group)
 
     @cached_property
+    def _densities(self) -> dict[BasePosterior, Callable[[Array], Array]]:
+        return {}
+
+    def density_of(self, other: BasePosterior) -> Callable[[Array], Array]:
+        """Function of ``theta (C, P)``: the log density ``(C,)`` of ``other``."""
+        if other not in self._densities:
+            self._densities[other] = other.bind_log_density(self.group)
+        return self._densities[other]
+
+    @cached_property
     def _with_density(self) -> dict[BasePosterior, Callable[[Array], tuple[Array, Array]]]:
         return {}
 
@@ -201,6 +211,10 @@ class Dynamics:
     def _moves_by_parameter(self) -> bool:
         diagonal = self.clip is None and self.metric.diagonal is not None
         return diagonal and hasattr(self.gradient, "move")
+
+    def log_density_at(self, theta: Array) -> Array:
+        """Log density ``(C,)`` from all rows."""
+        return self.gradient.density_of(self.posterior)(theta)
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""

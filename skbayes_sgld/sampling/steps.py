@@ -14,7 +14,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.sampling.block import LOOK, Block, draw_block
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
-from skbayes_sgld.sampling.paths import MakeSteps, at_once_if_independent
+from skbayes_sgld.sampling.paths import path_of
 from skbayes_sgld.sampling.run import Chains, Run, RunState, StepCounts
 
 
@@ -33,9 +33,7 @@ def advance_together(
     dynamics, state = run.dynamics.for_thread(), start.sampler_state
     kept = KeptDraws(state["theta"].shape, steps)
     most = block_size or block_length(run, *state["theta"].shape)
-    make: MakeSteps = make_steps
-    if dynamics.gradient.posterior.facts.normal_but_last is not None:  # the noise scales the priors
-        make = at_once_if_independent(run, dynamics, make_steps)
+    make = path_of(run, dynamics, make_steps)
     # products are small: more threads gain nothing, and change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
         while kept.n_made < steps.n_steps:

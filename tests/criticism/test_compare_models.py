@@ -69,6 +69,8 @@ def test_the_weights_are_those_of_the_best_mixture():
     assert_allclose(found, [best, 1 - best], atol=2e-3)
 
 
+# a row far out has a Pareto k at about the limit, whatever the draws
+@pytest.mark.filterwarnings("ignore:The Pareto k:UserWarning")
 @pytest.mark.parametrize(
     ("kind", "groups"),
     [(pd.DataFrame, None), (pl.from_pandas, "shop"), (pa.Table.from_pandas, "shop")],

@@ -36,7 +36,8 @@ def test_a_gradient_whose_batches_would_be_all_rows_is_warned_of():
     model.set_params(batch_size=100).fit(X, y)  # another warning would be an error
 
 
-def test_a_near_normal_posterior_gets_the_largest_step(default_fit):
+def test_a_near_normal_posterior_gets_the_largest_step(by_steps, rookies):
+    default_fit = SGLDLogisticRegression(random_state=0).fit(*rookies)
     assert (default_fit.step_size_, default_fit.thin_) == (1.0, 2)
     assert default_fit.summary()["ess_bulk"].min() > 3000  # every draw is worth nearly one
     assert isinstance(default_fit.preconditioner_, Curvature)
@@ -55,7 +56,7 @@ def test_a_quiet_minibatch_has_the_posterior_of_all_rows():
     assert np.all(np.abs(some.summary()["sd"] / sd - 1.0) < 0.07)  # 4 errors of 1.7 %
 
 
-def test_few_rows_on_which_steps_of_one_err_take_hmc_and_all_rows(rookies):
+def test_few_rows_on_which_steps_of_one_err_take_hmc_and_all_rows(by_steps, rookies):
     X, y = rookies
     model = SGLDLogisticRegression(prior="laplace", random_state=0).fit(X[:, :6], y)
     assert isinstance(model.sampler_, HMC)
@@ -226,7 +227,7 @@ def test_a_plan_tells_defaults_from_what_was_given():
         assert (plain[name].why, given[name].why) == ("the default", "given")
 
 
-def test_a_start_by_name_counts_as_given_with_several_walkers_too():
+def test_a_start_by_name_counts_as_given_with_several_walkers_too(by_steps):
     from skbayes_sgld.datasets import make_logistic
 
     X, y = make_logistic(100, random_state=0)[:2]

@@ -219,7 +219,7 @@ def test_every_automatic_setting_is_shown_where_it_is_looked_for():
 
 
 @pytest.mark.parametrize("asked, share", [({"batch_size": 20}, False), ({}, True)])
-def test_walkers_share_only_batches_whose_size_the_plan_chose(asked, share, monkeypatch):
+def test_walkers_share_only_batches_whose_size_the_plan_chose(asked, share, by_steps, monkeypatch):
     # batches of the user's size may be noisy: shared, they would widen the mean of a chain
     monkeypatch.setattr(noise, "batch_pays", lambda *args: True)
     monkeypatch.setattr(rows_read, "batch_pays", lambda *args: True)

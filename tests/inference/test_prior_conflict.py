@@ -185,8 +185,8 @@ def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
 )
 def test_the_pull_is_from_the_estimate_without_a_prior_in_posterior_sds(model, reference):
     rng = np.random.default_rng(4)
-    X = rng.standard_normal((80, 4))
-    X[:, 1] = X[:, 0] + 0.2 * rng.standard_normal(80)
+    X = rng.standard_normal((120, 4))
+    X[:, 1] = X[:, 0] + 0.2 * rng.standard_normal(120)
     y = rng.poisson(np.exp(X @ [0.75, -0.5, 0.25, 0.0])).astype(float)
     if model is SGLDLogisticRegression:
         y = np.minimum(y, 2.0)

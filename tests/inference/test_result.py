@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def test_copies_remember_the_temperature_and_not_the_data():
-    model = SGLDLogisticRegression(temperature=4.0, random_state=0).fit(X, LABELS)
+    model = SGLDLogisticRegression(sampler="sgld", temperature=4.0, random_state=0).fit(X, LABELS)
     before = model.diagnose()
     # tempering a near-normal posterior widens it as it widens its Laplace approximation
     assert abs(before.width) < 0.5

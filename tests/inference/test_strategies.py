@@ -18,6 +18,7 @@ from skbayes_sgld.inference.strategies import STRATEGIES, langevin, make_plan
 from skbayes_sgld.inference.strategies.accept_reject import AcceptReject
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import Given
+from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.shortened import Shortened
@@ -48,6 +49,8 @@ class Refusing(Strategy):
         ({"gradient": "full"}, None, Langevin),
         ({}, Finding("SGLD(): a chain overflowed"), AcceptReject),
         ({"sampler": "hmc"}, None, AcceptReject),
+        ({"sampler": "independence"}, None, Independent),
+        ({"sampler": "independence", "step_size": 0.9}, None, Given),
         ({"sampler": "mala", "clip": "norm"}, None, AcceptReject),
         (PUBLISHED, None, Published),
         (PUBLISHED | {"sampler": "hmc"}, None, Published),
@@ -107,7 +110,7 @@ def test_an_ordinary_fit_enters_no_file_of_a_rare_strategy():
     finally:
         sys.setprofile(before)
     ways = {path for path in entered if path.startswith(("inference/strat", "inference/planning"))}
-    used = {"strategies": "__init__ langevin accept_reject"}
+    used = {"strategies": "__init__ independent langevin accept_reject"}
     used["planning"] = "task lengths rows_read pilot_runs plans starts"
     expected = {f"inference/{folder}/{name}" for folder in used for name in used[folder].split()}
     assert ways == {f"{path}.py" for path in expected}

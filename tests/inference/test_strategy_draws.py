@@ -15,6 +15,7 @@ from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.accept_reject import AcceptReject
 from skbayes_sgld.inference.strategies.given import Given
+from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.shortened import Shortened
@@ -24,6 +25,7 @@ PRECISION = np.linalg.inv(COVARIANCE)
 SIZE = {"n_chains": 64, "n_draws": 1600}
 CASES = {
     Langevin: ({}, None),
+    Independent: ({"sampler": "independence"}, None),
     AcceptReject: ({}, Finding("SGLD(): a pilot found a bias")),
     Published: ({"preconditioner": None, "step_size": 0.1, "thin": 16}, None),
     Shortened: ({"clip": "norm"}, Finding("a chain overflowed", 0.5)),

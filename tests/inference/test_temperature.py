@@ -68,7 +68,7 @@ def test_a_hot_step_is_as_wide_as_its_temperature():
         assert draws[:, t].var() == pytest.approx(variance, abs=4 * error)
 
 
-def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the_rest():
+def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the_rest(by_steps):
     from skbayes_sgld.datasets import make_correlated_pair
 
     X, y = make_correlated_pair(300, random_state=0)

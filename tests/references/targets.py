@@ -8,7 +8,15 @@ from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.priors import InverseGamma, Normal
-from skbayes_sgld.sampling import SGLD, Constant, Curvature, Full, Identity, Minibatch
+from skbayes_sgld.sampling import (
+    SGLD,
+    Constant,
+    Curvature,
+    Full,
+    Identity,
+    Independence,
+    Minibatch,
+)
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
@@ -138,6 +146,7 @@ def make_run(
         (preconditioner or Identity()).bind(posterior.n_params, curvature),
         clip,
         temperature,
+        center=center if isinstance(sampler, Independence) else None,
     )
     return Run(
         sampler or SGLD("euler"),

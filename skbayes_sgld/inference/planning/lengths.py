@@ -141,6 +141,8 @@ def choose_walkers(task: Task, run: Run, n_burnin: int, n_steps: int, most: floa
     if not (task.may_have_walkers and task.settings.automatic and run.dynamics.facts.one_mode):
         return 1
     # walkers save nothing if a whole block of steps is made at once
+    if run.sampler.at_once:
+        return 1
     if run.dynamics.metric.diagonal is not None and run.dynamics.facts.normal_but_last is not None:
         return 1
     return most_walkers(n_burnin, n_steps, most, run.dynamics.facts.many_at_once)

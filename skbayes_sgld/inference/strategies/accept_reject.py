@@ -73,7 +73,7 @@ def tunes_named(settings: Settings) -> bool:
     """Whether the user named a sampler that accepts or rejects, and left its steps to a pilot."""
     sampler = settings.sampler
     free_steps = settings.step_size is AUTO and settings.uses_curvature
-    return sampler is not AUTO and sampler.adjusted and free_steps
+    return sampler is not AUTO and sampler.adjusted and sampler.adapts and free_steps
 
 
 def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, RowsRead]:
@@ -181,7 +181,8 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     if settings.init is AUTO and len(ends):
         # the correlation between walkers from one pilot chain falls to 10 %
         least = min(automatic, int(np.ceil(2.0 * tuned.spacing)))
-        automatic, why = automatic - tuned.found.n_settling, f"{why}, with the pilot's part"
+        if tuned.found.n_settling:
+            automatic, why = automatic - tuned.found.n_settling, f"{why}, with the pilot's part"
         if automatic < least:
             automatic, why = least, "two independent draws' worth, after those of the pilot"
     n_burnin = choose_burnin(task, automatic, why)
@@ -194,11 +195,11 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
 def adapted_start(
     task: Task, run: Run, found: Adaptation, n_walkers: int, pilot: Pilot
 ) -> tuple[Array, Choice]:
-    """Starting points: final positions of the pilot's chains, if they may be used."""
+    """Starting points: positions of the pilot, if they may be used."""
     ends = found.ends
     if not len(ends) or task.settings.init is not AUTO or task.continues:
         return accepted_start(task, run, found.center, n_walkers, pilot)
-    why = f"final positions of the pilot's chains{walkers(n_walkers)}"
+    why = found.of_ends + walkers(n_walkers)
     return ends[np.arange(n_walkers * task.settings.n_chains) % len(ends)], Choice("pilot", why)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
+from skbayes_sgld.sampling.samplers.independence import Independence
 from skbayes_sgld.sampling.samplers.mala import MALA
 from skbayes_sgld.sampling.samplers.metropolis import RandomWalk
 from skbayes_sgld.sampling.samplers.parallel_tempering import ParallelTempering
@@ -20,6 +21,7 @@ SAMPLERS: Registry[Sampler] = Registry(
     sghmc=SGHMC,
     sgnht=SGNHT,
     random_walk=RandomWalk,
+    independence=Independence,
     mala=MALA,
     hmc=HMC,
     parallel_tempering=ParallelTempering,

@@ -12,7 +12,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
-_LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the least positive probability
+LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the least positive probability
 
 _DIVERGED = 1e3  # change of the energy at which a trajectory has diverged, as in Stan
 
@@ -55,11 +55,14 @@ class Adjusted(Sampler):
         Longest step that ``step_size="auto"`` tries, in posterior sds.
     target_acceptance : float
         Share of the proposals to accept, at which ``step_size="auto"`` aims.
+    adapts : bool
+        Whether a pilot of ``step_size="auto"`` changes the step size for that.
     """
 
     adjusted = True
     full_gradient = True
     extra_normals = 1
+    adapts = True
     largest_step = 1.0
     target_acceptance: float = 0.574  # optimal for Langevin proposals in many dimensions
 
@@ -87,7 +90,7 @@ class Adjusted(Sampler):
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
         """Entries of the state that depend on the density at ``theta``, ``value`` among them."""
-        return {"value": dynamics.posterior.log_density(theta)}
+        return {"value": dynamics.log_density_at(theta)}
 
     def whole_steps(self, step: float) -> float:
         """Step size near ``step`` of which a proposal takes a whole number."""
@@ -124,7 +127,7 @@ class Adjusted(Sampler):
         else:
             # count consecutive proposals of acceptance probability 0, and keep the parameter that
             # the last of them moved farthest
-            lost = log_ratio < _LEAST
+            lost = log_ratio < LEAST
             # divergent trajectories: the energy was not conserved at all
             astray = ~(log_ratio >= -_DIVERGED) & (proposal["value"] != -np.inf)
             state["diverged"] = state["diverged"] + astray
@@ -172,5 +175,5 @@ class RandomWalk(Adjusted):
     ) -> tuple[State, Array]:
         """Take a random step."""
         theta = state["theta"] + eta * split_noise(noise, state["theta"].shape[1]).move
-        value = dynamics.posterior.log_density(theta)
+        value = dynamics.log_density_at(theta)
         return {"theta": theta, "value": value}, value - state["value"]

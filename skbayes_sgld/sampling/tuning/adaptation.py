@@ -60,6 +60,8 @@ class Adaptation:
         Trajectories between the start and the earliest of these positions.
     lost : float
         Share of the last round's trajectories whose probability of acceptance was 0.
+    of_ends : str
+        Words on the ends, for the reason of the start.
     """
 
     center: Center
@@ -69,6 +71,7 @@ class Adaptation:
     ends: Array
     n_settling: int
     lost: float = 0.0
+    of_ends: str = "final positions of the pilot's chains"
 
 
 class Pilot:

@@ -10,7 +10,7 @@ from skbayes_sgld._random import probe_generator
 from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import HMC, MALA, ParallelTempering, RandomWalk
+from skbayes_sgld.sampling import HMC, MALA, Independence, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers import leapfrog
@@ -123,7 +123,9 @@ def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
         assert adapted.acceptance < sampler.target_acceptance + 0.15
 
 
-@pytest.mark.parametrize("sampler", [HMC(), MALA(), RandomWalk(), ParallelTempering()])
+@pytest.mark.parametrize(
+    "sampler", [HMC(), MALA(), RandomWalk(), Independence(), ParallelTempering()]
+)
 def test_proposals_without_a_density_are_counted(sampler):
     # they were refused, and nothing was said; beyond 1 is the logarithm of what is negative
     from skbayes_sgld.own_models import as_posterior
