@@ -5,8 +5,10 @@ import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.inference.planning.task import Finding
 from skbayes_sgld.inference.strategies import split
 from skbayes_sgld.inference.strategies.condensed import Condensed
+from skbayes_sgld.inference.strategies.langevin import ShorterSteps
 from skbayes_sgld.sampling.samplers.split_hmc import SplitHMC
 from tests.marks import slow
 
@@ -23,9 +25,11 @@ def three_classes(seed=0, n=4500):
 
 @pytest.fixture
 def costly(monkeypatch):
-    """All fits count as costly, and none has few rows that matter."""
+    """All fits count as costly, none has few rows that matter, and steps on batches are biased."""
     monkeypatch.setattr(split, "_EXPENSIVE", 0)
     monkeypatch.setattr(Condensed, "suits", lambda task: False)
+    biased = Finding("steps on batches are biased")
+    monkeypatch.setattr(ShorterSteps, "plan", lambda task: task.found(finding=biased))
 
 
 @pytest.mark.parametrize("seed", [slow(0), slow(1), slow(2)])
