@@ -105,7 +105,8 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
         return 0.0
     level = plan.noise
     if level is None:
-        gradient, metric = plan.choices["gradient"].value, run.dynamics.metric
+        gradient = plan.choices["gradient"].value
+        metric = None if plan.settings.uses_curvature else run.dynamics.metric
         center = plan.center_of(chains.draws)
         sampled = run.dynamics.gradient.posterior
         if sampled is not plan.posterior:  # the known expansion is that of all rows

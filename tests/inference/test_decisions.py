@@ -98,9 +98,10 @@ def test_frequent_clipping_is_told(rookies):
 def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(variance, temperature):
     level, step = noise.NoiseLevel(variance), 0.5
     size = level.batch_size(step, temperature)
-    added = step * variance / (2.0 * temperature)  # eta^2 S / B over 2 eta tau
+    added = step * variance / ((2.0 - step) * temperature)
     assert added / size <= 0.01 < added / max(size - 1, 1e-9)
-    assert level.step_size(40, temperature) == pytest.approx(0.02 * temperature * 40 / variance)
+    longest = level.step_size(40, temperature)
+    assert level.inflation(longest, 40, temperature) == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize(

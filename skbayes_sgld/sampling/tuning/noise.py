@@ -30,23 +30,29 @@ class NoiseLevel:
     Attributes
     ----------
     variance : float
-        Largest eigenvalue of its covariance in the metric of the curvature.
+        Largest eigenvalue of its covariance in the metric of the preconditioner.
     common : float
         Largest eigenvalue, in the same metric, of the covariance of the noise of two independent
         positions that share the row; 0 if it was not measured.
+    rate : float
+        Curvature of the posterior in that metric: 1 in its own; 0 in another one, in which steps
+        are short in most directions.
     """
 
     variance: float
     common: float = 0.0
+    rate: float = 1.0
 
     def inflation(self, step_size: float, batch_size: int, temperature: float) -> float:
         """Largest relative inflation of a posterior variance.
 
-        Minibatch noise of covariance S / B adds eta^2 S / B to the 2 eta tau of a step's injected
-        noise. The stationary variance grows by the ratio of the two.
+        Minibatch noise of covariance S / B adds eta^2 S / B at each step, of which 1 - eta is left
+        in the position at the next one: to the variance tau, eta S / ((2 - eta) B) in all. That of
+        the mean normals of two steps is tau at any eta.
         """
         # a floor, since the step size and the batch size divide by it
-        return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
+        share = max(self.variance, 1e-12) / (temperature * batch_size)
+        return share * step_size / max(2.0 - step_size * self.rate, 0.1)
 
     def batch_size(self, step_size: float, temperature: float, n_walkers: int = 1) -> int:
         """Batch size at which the inflation falls to 1 %.
@@ -63,7 +69,8 @@ class NoiseLevel:
 
     def step_size(self, batch_size: int, temperature: float) -> float:
         """Step size at which the inflation falls to 1 %."""
-        return THRESHOLDS.max_noise / self.inflation(1.0, batch_size, temperature)
+        most, share = THRESHOLDS.max_noise, max(self.variance, 1e-12) / (temperature * batch_size)
+        return 2.0 * most / (share + most * self.rate)
 
 
 def measure_noise(
@@ -98,7 +105,7 @@ def measure_noise(
     )
     draws = center.theta + np.sqrt(temperature) * center.metric.sqrt(normals)
     bound = gradient.bind(posterior, center.theta, center.expansion)
-    metric = center.metric if metric is None else metric
+    rate, metric = (1.0, center.metric) if metric is None else (0.0, metric)
     if "local_rows" not in posterior.abilities:
         # each row is passed as a separate chain
         idx = idx[:_FEW_ROWS]
@@ -107,7 +114,7 @@ def measure_noise(
         errors = (estimates - estimates.mean(axis=1, keepdims=True)).reshape(-1, draws.shape[1])
         errors = metric.sqrt_t(errors)
         narrow = errors if errors.shape[1] <= errors.shape[0] else errors.T
-        return NoiseLevel(largest_eigenvalue(narrow.T @ narrow) / len(errors))
+        return NoiseLevel(largest_eigenvalue(narrow.T @ narrow) / len(errors), rate=rate)
     batches = posterior.bind_batches(1, len(idx))
     rows = batches.gather(idx[None, None])[0]
     batch = bound.prepare(idx[None, None])[0]
@@ -131,7 +138,7 @@ def measure_noise(
             pairs = np.einsum("ai,bi->abi", total, total) * share - S * second
             pairs /= S * (S - 1)
             common = max(0.0, largest(pairs, means.sum(axis=0, keepdims=True) / np.sqrt(S)))
-        return NoiseLevel(variance, common)
+        return NoiseLevel(variance, common, rate)
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))
@@ -139,7 +146,7 @@ def measure_noise(
         pulled = batches.pullback(changes, rows) - (x @ means.T) @ means
         return metric.sqrt_t(pulled)[0]
 
-    return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
+    return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params), rate=rate)
 
 
 class Cheapest(NamedTuple):
@@ -238,6 +245,6 @@ def _numbers(posterior: BasePosterior) -> Array:
 def choose_batch_size(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
     """Batch size without visible noise; a larger one, with less noise, if few rows are enough."""
     size = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
-    # Up to 32 rows, a fifth of the noise costs little. On 100,000 rows of 50 columns, batches of 8,
-    # 16 and 32 rows take 82, 95 and 122 ms, and widen sds by 0.07, 0.04 and 0.02 %
-    return max(THRESHOLDS.min_batch, size, min(5 * size, 32))
+    # Up to 32 rows, less of the noise costs little. On 100,000 rows of 50 columns, batches of 8, 16
+    # and 32 rows take 82, 95 and 122 ms, and widen sds by 0.14, 0.07 and 0.04 %
+    return max(THRESHOLDS.min_batch, size, min(5 * size // 2, 32))

@@ -19,8 +19,8 @@ N, D = 400, 3
 
 
 def test_shared_batches_are_so_large_that_a_chains_mean_varies_by_8_percent_more():
-    level = noise.NoiseLevel(variance=10.0, common=8.0)
-    assert level.batch_size(1.0, 1.0) == 500  # 10 / 2 is a hundredth of it
+    level = noise.NoiseLevel(variance=5.0, common=8.0)
+    assert level.batch_size(1.0, 1.0) == 500  # 5 is a hundredth of it
     assert level.batch_size(1.0, 1.0, n_walkers=4) == 500
     assert level.batch_size(1.0, 1.0, n_walkers=16) == 800  # 16 * 8 / 2 is 8 % of it
 
@@ -30,7 +30,7 @@ def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeyp
     # of 5,200 rows of 3 columns batches of 400 and 1,400 cost 0.4 and 1.3 times what all rows do
     # where walkers share them, and 0.3 and 1.1 times where each chain has its own
     posterior, batch_size = logistic_posterior(5200, D), 400 if pays else 1400
-    level = noise.NoiseLevel(0.02 * batch_size - 1e-3)
+    level = noise.NoiseLevel(0.01 * batch_size - 1e-3)
     monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
     mode = Mode(np.zeros(D + 1), Diagonal(np.ones(D + 1)))
     found, chosen, why, *_ = noise.cheapest_gradient(posterior, mode, 1.0, 0, n_walkers)
@@ -131,4 +131,24 @@ def test_the_noise_is_the_mean_over_the_draws_of_a_rows_covariance(gradient, den
     rows -= rows.mean(axis=1, keepdims=True)
     covariance = np.einsum("snp,snq->pq", rows, rows) / (16 * 10)
     assert level.variance == pytest.approx(np.linalg.eigvalsh(covariance)[-1], rel=1e-3)
-    assert level.inflation(0.5, 2, 3.0) == pytest.approx(0.5 * level.variance / (2.0 * 3.0 * 2))
+    assert level.inflation(0.5, 2, 3.0) == pytest.approx(0.5 * level.variance / (1.5 * 3.0 * 2))
+
+
+@pytest.mark.parametrize("step_size", [1.0, 0.5, 0.1])
+def test_noise_of_batches_widens_the_variance_of_steps_as_foretold(step_size):
+    # z <- (1 - eta) z + sqrt(2 eta) (mean of two normals) + eta e, var(e) = S / B = 0.3
+    rng = np.random.default_rng(0)
+    C, T = 2000, 200
+    z, normal, total = np.zeros(C), rng.standard_normal(C), []
+    for t in range(T):
+        new = rng.standard_normal(C)
+        z = (1.0 - step_size) * z + np.sqrt(0.5 * step_size) * (normal + new)
+        z = z + step_size * np.sqrt(0.3) * rng.standard_normal(C)
+        normal = new
+        if t >= T // 2:
+            total.append(np.mean(z**2))
+    found = np.mean(total) - 1.0
+    # the draws are worth those of C chains at each autocorrelation time
+    error = np.sqrt(2.0 / (C * T / 2 / (4.0 / step_size)))
+    foretold = noise.NoiseLevel(0.3 * 7).inflation(step_size, 7, 1.0)
+    assert found == pytest.approx(foretold, abs=4.0 * error)
