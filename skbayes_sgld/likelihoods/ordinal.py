@@ -232,7 +232,8 @@ class Ordinal(LabelLikelihood):
         if u[:, 0].max(initial=0.0) > np.log(np.finfo(u.dtype).max) - 1.0:  # odds would overflow
             return self.probabilities(u)[0]
         gap = np.exp(np.minimum(first_if_equal(u[:, 1:], axis=0), _LARGEST))
-        below_gaps = np.cumsum(np.concatenate([np.zeros_like(gap[:, :1]), gap], axis=1), axis=1)
+        nothing = np.zeros_like(gap, shape=(len(gap), 1, gap.shape[2]))  # two classes have no gap
+        below_gaps = np.cumsum(np.concatenate([nothing, gap], axis=1), axis=1)
         falls, between = np.exp(-below_gaps), -np.expm1(-gap)
         p = np.empty((len(u), self.n_classes, u.shape[2]), u.dtype)
         odds, before = np.exp(u[:, 0]), None

@@ -114,16 +114,19 @@ def test_the_search_for_a_quantile_of_student_begins_at_that_of_scipy(q):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("largest", [60.0, 800.0])  # odds overflow beyond 700
-def test_ordered_probabilities_are_differences_of_logistic_functions(dtype, shared, largest):
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_ordered_probabilities_are_differences_of_logistic_functions(
+    dtype, shared, largest, n_classes
+):
     rng = np.random.default_rng(0)
-    u = np.empty((200, 4, 20), dtype)
+    u = np.empty((200, n_classes - 1, 20), dtype)
     u[:, 0] = np.linspace(-largest, largest, 200)[:, None]
-    u[:, 1:] = rng.normal(0.0, 1.0, (1 if shared else len(u), 3, 20))
+    u[:, 1:] = rng.normal(0.0, 1.0, (1 if shared else len(u), n_classes - 2, 20))
     cuts = np.cumsum(np.exp(u[:, 1:].astype(float)), axis=1)
-    at = u[:, :1] - np.concatenate([np.zeros_like(cuts[:, :1]), cuts], axis=1)
+    at = u[:, :1] - np.concatenate([np.zeros((200, 1, 20)), cuts], axis=1)
     exact = np.diff(expit(-at), axis=1, prepend=0.0, append=1.0)
-    found = Ordinal(5).mean(u)
+    found = Ordinal(n_classes).mean(u)
     assert found.dtype == dtype
     assert_allclose(found, exact, rtol=0, atol=50 * np.finfo(dtype).eps)
     # tiny ones are as exact
-    assert_allclose(found, Ordinal(5).probabilities(u)[0], rtol=200 * np.finfo(dtype).eps)
+    assert_allclose(found, Ordinal(n_classes).probabilities(u)[0], rtol=200 * np.finfo(dtype).eps)
