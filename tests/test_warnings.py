@@ -27,6 +27,8 @@ from skbayes_sgld import (
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.own_models import FunctionPosterior
 
+pytestmark = pytest.mark.usefixtures("by_steps")
+
 X = np.random.default_rng(0).standard_normal((40, 2))
 Y = X[:, 0] + np.random.default_rng(1).standard_normal(40)
 NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)

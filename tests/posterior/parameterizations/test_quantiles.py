@@ -68,7 +68,7 @@ def totals(b, t):
 
 
 @pytest.mark.parametrize("family", ["counts", "totals"])
-def test_draws_have_the_moments_of_quadrature(family):
+def test_draws_have_the_moments_of_quadrature(family, by_steps):
     estimator, log_likelihood, rows = {
         "counts": (SGLDNegativeBinomialRegressor, counts, {"exposure": np.full(60, np.e)}),
         "totals": (SGLDBetaBinomialRegressor, totals, {"n_trials": np.full(60, 6)}),
