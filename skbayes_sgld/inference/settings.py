@@ -69,7 +69,9 @@ class RunSettings:
     temperature : float, str or Schedule, default=1.0
         tau; the chains sample the posterior density to the power 1 / tau. A schedule that
         becomes constant, such as ``"cooling"`` or ``Cooling(high=20.0)``, gives tau at every step:
-        chains that start hot cross between modes. Draws begin once it is constant.
+        chains that start hot cross between modes. Draws begin once it is constant. A prior that
+        learns its scale takes no tau below 1, and one that learns several, such as a horseshoe,
+        only 1: the density of the scales would have no finite integral.
     batch_size : int or "auto", default="auto"
         Rows of a minibatch. By default enough that their noise adds less than 0.5 % to any standard
         deviation, or all rows if that costs no more.

@@ -6,6 +6,7 @@ from typing import Any
 
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.parameterizations.base import Parameterization
+from skbayes_sgld.inference.parameterizations.learned_scales import check_temperature_of_scales
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.mixed.by_label_fit import fit_by_label
@@ -74,20 +75,8 @@ class Standardised(Parameterization):
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise if the settings are not of a posterior with learned scales, or do not take all rows.
-
-    With L effects and a temperature tau below 1, the density near a scale s of 0 is of the order
-    of ``s^(L - L / tau)``, whose integral is infinite; above 1 it is 0 there, whatever the rows
-    say.
-    """
-    if settings.tau != 1.0:
-        given = settings.tau if settings.temperature is None else settings.temperature
-        raise ValueError(
-            f"temperature={given!r} does not go with group_effects and smooth_effects, whose "
-            "scales a temperature takes to 0 or away from it, whatever the rows say; set "
-            "temperature=1, and give all rows one sample_weight, such as 0.5, to weaken what they "
-            "say."
-        )
+    """Raise if the settings are not of a posterior with learned scales, or do not take all rows."""
+    check_temperature_of_scales(settings, "group_effects and smooth_effects")
     if not settings.may_take_all_rows:
         name = "gradient" if settings.batch_size is AUTO else "batch_size"
         raise ValueError(

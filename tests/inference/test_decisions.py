@@ -166,6 +166,17 @@ def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, o
     assert model.gradient_.order == order
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of 2 draws a chain
+@pytest.mark.filterwarnings("ignore:The minibatches' noise:UserWarning")  # of ten rows
+def test_a_batch_of_given_size_is_for_priors_that_learn_scales_too():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    prior, short = "hierarchical_normal", {"n_draws": 2, "n_burnin": 2, "thin": 1}
+    model = SGLDLogisticRegression(prior=prior, batch_size=10, random_state=0, **short)
+    model.fit(X, X[:, 0] + rng.logistic(size=60) > 0)  # rows have no local parameters there
+    assert (model.gradient_.order, model.batch_size_) == (1, 10)
+
+
 @pytest.fixture(scope="module")
 def wide_and_many():
     """So many rows and columns that gradient, walkers and pilot are a matter of their cost."""

@@ -214,6 +214,8 @@ def test_predictions_do_not_know_the_units():
         ({"parameterization": "centered"}, "a prior without hyperparameters"),
         ({"prior": HierarchicalNormal("wide")}, r"prior\.scale='wide'"),
         ({"prior": Horseshoe(n_relevant=20)}, r"prior\.n_relevant=20"),
+        ({"temperature": 0.5}, "temperature=0.5 does not go with a prior.*set temperature=1"),
+        ({"prior": "horseshoe", "temperature": 2.0}, "temperature=2.0 does not go with a prior"),
     ],
 )
 def test_what_is_refused_says_why(settings, match):

@@ -43,11 +43,31 @@ class LearnedScales(Parameterization):
     @classmethod
     def apply(cls, posterior: Any, settings: Settings) -> tuple[Reparameterized, Mode | None]:
         """Posterior in these coordinates, and its mode there if the metric is the curvature's."""
+        common = posterior.scales.prior.common
+        if settings.tau < 1.0 or not common:
+            check_temperature_of_scales(settings, cls.needs)
         if settings.uses_curvature:
             found, mode = standardise(posterior, settings.tau)
-            return (found, mode) if posterior.scales.prior.common else _cheaper(found, mode)
+            return (found, mode) if common else _cheaper(found, mode)
         center, eta = np.split(posterior.start(), [posterior.n_linear])
         return noncentered_scales(posterior, center, eta, None, 0.0, settings.tau), None
+
+
+def check_temperature_of_scales(settings: Settings, what: str) -> None:
+    """Raise if there is a temperature, which does not go with ``what`` learns scales.
+
+    With L coefficients and a temperature tau below 1, the density near a scale s of 0 is of the
+    order of ``s^(L - L / tau)``, whose integral is infinite; above 1 it is 0 there, whatever the
+    rows say. From 2 on the tails of half-Cauchy scales have an infinite integral, where nothing
+    else bounds these.
+    """
+    if settings.tau != 1.0:
+        given = settings.tau if settings.temperature is None else settings.temperature
+        raise ValueError(
+            f"temperature={given!r} does not go with {what}, whose scales a temperature takes to "
+            "0 or away from it, whatever the rows say; set temperature=1, and give all rows one "
+            "sample_weight, such as 0.5, to weaken what they say."
+        )
 
 
 def standardise(

@@ -42,8 +42,9 @@ def rows_of_settings(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRea
             return all_rows(reason_for_all_rows(posterior), posterior, center)
         return cheapest_rows(task)
     if gradient is AUTO:
-        # the second order takes a matrix of parameters by parameters
-        gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
+        # the second order takes a matrix of parameters by parameters, and local rows
+        has_local = posterior.abilities.issuperset(ControlVariate().requires)
+        gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE and has_local else 1)
         why = "the least noise that a batch of this size can have"
     if gradient.minibatch:
         return _batches(task, gradient, why, mode)
