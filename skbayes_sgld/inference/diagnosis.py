@@ -126,6 +126,8 @@ class Diagnosis(Judgement):
         Betancourt 2016), 0.5 for a normal posterior, and the share that diverged. A low fraction
         with divergences shows a funnel whose narrow part chains miss. nan and 0 for other
         samplers.
+    tested : bool
+        Whether the sampler accepts or rejects.
     """
 
     table: pd.DataFrame
@@ -144,6 +146,7 @@ class Diagnosis(Judgement):
     notes: list[str] = field(default_factory=list)
     bfmi: float = np.nan
     diverged: float = 0.0
+    tested: bool = False
 
     def renamed(self, rename: Callable[[str], str]) -> Self:
         """Diagnosis with ``rename`` applied to all texts; it puts in the names of columns."""
@@ -177,6 +180,7 @@ class Diagnosis(Judgement):
                 _figure("energy: E-BFMI", self.bfmi, ".2f"),
                 _figure("trajectories that diverged", self.diverged, ".1%"),
             ]
+        acceptance = "acceptance" if self.tested else "acceptance, were steps tested"
         no_data, no_mode = ": the data were not kept", ": no mode was looked for"
         lines = [
             *self._verdict(),
@@ -189,7 +193,7 @@ class Diagnosis(Judgement):
             _line("standard error of an sd, relative", "error_sd", table, largest=True, fmt=".3f"),
             _figure("minibatch over injected noise", self.noise_ratio, ".3f", wider),
             _figure("bias of the step size", self.bias, ".1%", f"+- {self.bias_error:.1%}{halved}"),
-            _figure("acceptance, were steps tested", self.acceptance, ".2f", "", no_data),
+            _figure(acceptance, self.acceptance, ".2f", "", no_data),
             *energy,
             _figure("steps with a clipped gradient", self.clipped, ".1%"),
             _figure("divergent chains", len(self.divergent), "d"),

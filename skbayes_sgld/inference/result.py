@@ -335,6 +335,7 @@ class SamplingResult(PosteriorDraws):
             ],
             self.energy.bfmi,
             self.energy.diverged,
+            exact,
         )
 
     def _halved_bias(self) -> float:

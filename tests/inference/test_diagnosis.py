@@ -94,6 +94,17 @@ def test_the_distance_from_the_laplace_approximation_tells_when_samples_matter()
     assert "the samples matter" in str(far)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few draws
+@pytest.mark.parametrize(
+    ("sampler", "label"), [("sgld", "acceptance, were steps tested"), ("hmc", "acceptance")]
+)
+def test_a_sampler_that_tests_its_steps_has_an_acceptance_of_its_own(sampler, label):
+    X, y = load_iris(return_X_y=True)
+    short = {"n_draws": 10, "n_burnin": 10, "thin": 1, "step_size": 0.5, "random_state": 0}
+    model = SGLDLogisticRegression(sampler=sampler, **short).fit(X[50:], y[50:])
+    assert re.search(r"  (acceptance.*?)  ", repr(model.diagnose()))[1] == label
+
+
 @pytest.mark.parametrize(
     "schedule, told",
     [
