@@ -263,11 +263,19 @@ class Settings(RunSettings):
         return self.batch_size is AUTO and not minibatch
 
     @property
+    def given_temperature(self) -> Any:
+        """Tau, or the schedule that leads to it."""
+        return self.tau if self.temperature is None else self.temperature
+
+    @property
     def why_no_learned_scale(self) -> str:
         """Setting that excludes a prior with a learned scale, as ``name=value``; "" if none does.
 
-        Such a setting belongs to the model's own coordinates; a learned scale needs others.
+        Such a setting belongs to the model's own coordinates; a learned scale needs others. At a
+        temperature below 1 it has no density.
         """
+        if self.tau < 1.0:
+            return f"temperature={self.given_temperature!r}"
         if not self.uses_curvature:
             return f"preconditioner={self.preconditioner!r}"
         if not self.may_take_all_rows:

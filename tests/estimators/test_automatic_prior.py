@@ -114,6 +114,7 @@ def test_rows_in_blocks_have_the_prior_of_the_array(n):
         {"gradient": "minibatch", "batch_size": 10},
         {"parameterization": "centered"},
         {"noise_model": "log_linear"},
+        {"temperature": 0.5},
     ],
     ids=lambda settings: next(iter(settings)),
 )

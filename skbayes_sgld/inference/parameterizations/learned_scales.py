@@ -54,7 +54,7 @@ class LearnedScales(Parameterization):
 
 
 def check_temperature_of_scales(settings: Settings, what: str) -> None:
-    """Raise if there is a temperature, which does not go with ``what`` learns scales.
+    """Raise unless the temperature is 1; ``what`` has the scales, in words of the user.
 
     With L coefficients and a temperature tau below 1, the density near a scale s of 0 is of the
     order of ``s^(L - L / tau)``, whose integral is infinite; above 1 it is 0 there, whatever the
@@ -62,11 +62,10 @@ def check_temperature_of_scales(settings: Settings, what: str) -> None:
     else bounds these.
     """
     if settings.tau != 1.0:
-        given = settings.tau if settings.temperature is None else settings.temperature
         raise ValueError(
-            f"temperature={given!r} does not go with {what}, whose scales a temperature takes to "
-            "0 or away from it, whatever the rows say; set temperature=1, and give all rows one "
-            "sample_weight, such as 0.5, to weaken what they say."
+            f"temperature={settings.given_temperature!r} does not go with {what}, whose scales a "
+            "temperature takes to 0 or away from it, whatever the rows say; set temperature=1, and "
+            "give all rows one sample_weight, such as 0.5, to weaken what they say."
         )
 
 
