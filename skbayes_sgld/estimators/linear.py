@@ -65,7 +65,7 @@ class LinearEstimator(BayesianEstimator):
     }
     _takes_sparse: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = True
-    # of a pass over blocks that is spared, in sds: a third of the error of a mean of 4,000 draws
+    # in sds, that spares a further pass over blocks: a third of that of a mean of 4,000 draws
     _error_of_mode: ClassVar[float] = 0.005
 
     def _settings(self) -> Any:

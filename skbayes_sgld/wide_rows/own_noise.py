@@ -23,6 +23,7 @@ KINDS = Bernoulli, Poisson
 # about skewness / (6 sd^2) of the latent variable: for a count of 0, whose t is skewed, by 0.003.
 # Predictors of labels that contradict v by two sds are off by 0.02 sds
 LEAST_SD = 8.0
+_LARGEST_RATIO = 1.16  # of the likelihood of a count of 0 to its normal approximation
 
 
 class Latent(NamedTuple):
@@ -130,7 +131,3 @@ def inverse_mills(x: Array) -> Array:
     """Ratio of the normal density to the normal distribution function at x."""
     dtype = x.dtype.type
     return dtype(np.sqrt(2.0 / np.pi)) / erfcx(x * dtype(-np.sqrt(0.5)))
-
-
-# Largest ratio of the likelihood of a count of 0 to its normal approximation
-_LARGEST_RATIO = 1.16

@@ -138,14 +138,13 @@ def choose_walkers(task: Task, run: Run, n_burnin: int, n_steps: int, most: floa
 
     A step of 32 positions costs little more than one of four, but each walker has a burn-in.
     """
-    if not (task.may_have_walkers and task.settings.automatic and run.dynamics.facts.one_mode):
+    facts = run.dynamics.facts
+    if not (task.may_have_walkers and task.settings.automatic and facts.one_mode):
         return 1
-    # walkers save nothing if a whole block of steps is made at once
-    if run.sampler.at_once:
+    independent = run.dynamics.metric.diagonal is not None and facts.normal_but_last is not None
+    if independent or run.sampler.at_once:  # walkers save nothing if blocks are made at once
         return 1
-    if run.dynamics.metric.diagonal is not None and run.dynamics.facts.normal_but_last is not None:
-        return 1
-    return most_walkers(n_burnin, n_steps, most, run.dynamics.facts.many_at_once)
+    return most_walkers(n_burnin, n_steps, most, facts.many_at_once)
 
 
 def expected_walkers(task: Task) -> int:

@@ -51,7 +51,7 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.inference.strategies.condensed", "Condensed", only=("condensable",)),
     ShorterSteps,  # on batches of many rows, if most of the rows matter
     # trajectories on many rows, of which a few are steep
-    Door("skbayes_sgld.inference.strategies.split", "Split", only=("condensable",)),
+    Door("skbayes_sgld.inference.strategies.split", "SplitSteps", only=("condensable",)),
     AcceptReject,  # also for a named sampler that accepts or rejects
     # for settings that say how to sample
     Published,  # nothing to tune, and no mode
@@ -60,8 +60,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
 ]
 """All strategies, in order of preference.
 
-Those with a certain fact come before those that they replace, and :class:`Given` comes last. The
-conditions of the others exclude each other.
+Those with a certain fact come before those that they replace, the cheaper of two that suit before
+the other, and :class:`Given` comes last.
 """
 
 

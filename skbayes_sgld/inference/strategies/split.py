@@ -36,7 +36,7 @@ _EXPENSIVE = 2**22  # rows times parameters, from which a gradient takes more th
 _LONG = 0.15  # shorter steps are bounded by the other rows too
 
 
-class Split(Strategy):
+class SplitSteps(Strategy):
     """HMC on all rows, with shorter steps along a few steep ones."""
 
     only = ("condensable",)
