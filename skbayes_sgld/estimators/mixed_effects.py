@@ -14,7 +14,7 @@ from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.predictors import Predictor
-from skbayes_sgld.rows.arrays import check_columns
+from skbayes_sgld.rows.arrays import check_fitted_columns
 
 _EFFECTS = Door("skbayes_sgld.mixed.report", "table_of_effects")
 _GROUP_PRIORS = Door("skbayes_sgld.mixed.report", "priors_by_term")
@@ -47,7 +47,7 @@ class MixedEffects(LinearEstimator):
         columns = getattr(self._fitted, "mixed", None)
         if columns is None or getattr(X, "ndim", 2) != 2:
             return X
-        check_columns(self, X)
+        check_fitted_columns(self, X)
         _check_n_features(self, X, reset=False)
         return columns.encoded(X, groups)
 

@@ -100,7 +100,7 @@ def checked_X(
     Values may still be infinite, or missing.
     """
     if not first:
-        check_columns(estimator, X)  # another column of text is none to encode
+        check_fitted_columns(estimator, X)  # another column of text is none to encode
     check_real(X)
     checks = {
         "dtype": FLOATS,
@@ -118,7 +118,7 @@ def checked_X(
     return as_rows(rows) if issparse(rows) else rows, None if names is None else list(names)
 
 
-def check_columns(estimator: Any, X: Any) -> None:
+def check_fitted_columns(estimator: Any, X: Any) -> None:
     """Raise if columns with names are not those of a fit that had names."""
     if _get_feature_names(X) is not None and hasattr(estimator, "feature_names_in_"):
         with naming("X"):

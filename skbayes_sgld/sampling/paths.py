@@ -26,7 +26,7 @@ def path_of(run: Run, dynamics: Dynamics, one_by_one: MakeSteps) -> MakeSteps:
     if run.sampler.at_once:
         return _proposals_at_once(one_by_one)
     if dynamics.gradient.posterior.facts.normal_but_last is not None:
-        return at_once_if_independent(run, dynamics, one_by_one)
+        return _coordinates_at_once(run, dynamics, one_by_one)
     return one_by_one
 
 
@@ -45,7 +45,7 @@ def _proposals_at_once(one_by_one: MakeSteps) -> MakeSteps:
     return at_once
 
 
-def at_once_if_independent(run: Run, dynamics: Dynamics, one_by_one: MakeSteps) -> MakeSteps:
+def _coordinates_at_once(run: Run, dynamics: Dynamics, one_by_one: MakeSteps) -> MakeSteps:
     """Function that makes a block of SGLD's steps on all rows at once; else ``one_by_one``."""
     is_sgld = type(run.sampler).step is SGLD.step and run.batch_size is None
     if not is_sgld or dynamics.clip is not None or dynamics.metric.diagonal is None:

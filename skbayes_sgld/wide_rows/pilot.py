@@ -36,9 +36,8 @@ class PilotAlongRows(Pilot):
             return rows.n_together, (n_steps,), step_size
         if work > _VERY_LARGE:
             return rows.n_fewest, (1, 1, 1), step_size
-        # a product of whitened rows costs nearly as much with few positions as with many; the pilot
-        # learns a single factor of the metric. With 9 trajectories in place of 14, a fit of 5,000
-        # rows of 1,000 columns takes 0.9 s less, at the same effective sample size
+        # a product of rows costs nearly as much with few positions as with many; the pilot learns a
+        # single factor of the metric
         rounds = (1, 1, 3) if work > 1e8 else (2, 2, 5) if work > 2e7 else (4, 4, 6)
         return rows.n_together, rounds, step_size
 
