@@ -13,7 +13,6 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
-from skbayes_sgld.inference.strategies import independent
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, SGLD, Independence
 from skbayes_sgld.sampling.loop import run_chains
@@ -95,7 +94,7 @@ def test_settings_of_the_user_are_sampled_as_before(given):
 def test_a_chain_depends_neither_on_other_chains_nor_on_the_block():
     two, four = (SGLDLogisticRegression(**SMALL, n_chains=n).fit(*IRIS) for n in (2, 4))
     np.testing.assert_array_equal(two.result_.values, four.result_.values[:2])
-    plan = make_plan_of(SGLDLogisticRegression(**SMALL), *IRIS)
+    plan = SGLDLogisticRegression(**SMALL).fit(*IRIS).result_.plan
     runs = [
         run_chains(plan.run, plan.start[:3], n_draws=60, n_burnin=3, thin=2, block_size=size)
         for size in (7, 200)
@@ -107,7 +106,7 @@ def test_a_chain_depends_neither_on_other_chains_nor_on_the_block():
 
 
 def test_many_steps_at_once_are_those_of_one_after_another(monkeypatch):
-    plan = make_plan_of(SGLDPoissonRegressor(**SMALL), FEW, COUNTS)
+    plan = SGLDPoissonRegressor(**SMALL).fit(FEW, COUNTS).result_.plan
     at_once = run_chains(plan.run, plan.start, n_draws=100, n_burnin=3)
     monkeypatch.setattr(Independence, "make_at_once", lambda *_: None)
     stepped = run_chains(plan.run, plan.start, n_draws=100, n_burnin=3)
@@ -131,20 +130,3 @@ def test_chains_go_on_where_those_of_the_last_fit_ended():
             model.fit(*IRIS)
             moved.append((~np.isclose(model.result_.values[:, 0], last)).any(axis=1))
     assert 0.6 < np.mean(moved) < 1.0  # rejections leave a chain where it was
-
-
-def make_plan_of(model, X, y):
-    """Plan of a default fit, with its data."""
-    plans = []
-    plan = independent.Independent.plan.__func__
-
-    class Kept(independent.Independent):
-        @classmethod
-        def plan(cls, task):
-            plans.append(plan(cls, task))
-            return plans[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(independent.Independent, "plan", Kept.plan)
-        model.fit(X, y)
-    return plans[-1]
