@@ -288,7 +288,7 @@ def _in_cache(kernel: RowKernel, u: Array, *orders: int) -> list[Array]:
     For 128 positions of 600 rows that of Student's t takes half of the time.
     """
     size = max(1, _IN_CACHE // u.shape[-1])
-    if len(u) <= size:
+    if len(u) <= size or not kernel.many_arrays:
         return list(kernel.derivatives(u, *orders))
     pieces = [kernel.derivatives(u[at : at + size], *orders) for at in range(0, len(u), size)]
     return [np.concatenate(each) for each in zip(*pieces, strict=True)]
