@@ -46,6 +46,14 @@ def test_draws_of_a_small_table_are_independent_proposals_and_right(temperature)
     assert np.abs(z_scores(model.result_.values, theta, weight)).max() < 4.5
 
 
+@pytest.mark.parametrize("step_size", [0.7, 1.4])
+def test_narrower_and_wider_proposals_are_right_too(step_size):
+    model = SGLDLogisticRegression(**SMALL, sampler="independence", step_size=step_size).fit(*IRIS)
+    density = logistic_log_density(*IRIS, 1.0)
+    theta, weight = weighted_draws(density, *laplace_fit(density, 5), n_draws=60_000, df=8)
+    assert np.abs(z_scores(model.result_.values, theta, weight)).max() < 4.5
+
+
 @pytest.mark.parametrize(
     ("model", "y"),
     [
@@ -97,12 +105,12 @@ def test_a_chain_depends_neither_on_other_chains_nor_on_the_block():
     plan = SGLDLogisticRegression(**SMALL).fit(*IRIS).result_.plan
     runs = [
         run_chains(plan.run, plan.start[:3], n_draws=60, n_burnin=3, thin=2, block_size=size)
-        for size in (7, 200)
+        for size in (1, 7, 200)
     ]
-    np.testing.assert_array_equal(runs[0].draws, runs[1].draws)
-    np.testing.assert_array_equal(
-        runs[0].state.sampler_state["accepted"], runs[1].state.sampler_state["accepted"]
-    )
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.draws, runs[0].draws)
+        accepted = (each.state.sampler_state["accepted"] for each in (run, runs[0]))
+        np.testing.assert_array_equal(*accepted)
 
 
 def test_many_steps_at_once_are_those_of_one_after_another(monkeypatch):

@@ -376,3 +376,10 @@ def test_tau_0_of_the_horseshoe_is_that_of_the_paper(likelihood, scale, weighted
     effect = tau_0 * known.scale * columns
     expected = 2.0 / (6.0 - 2.0) * np.sqrt(pseudo_variance(y, w)) / np.sqrt(w.sum())
     np.testing.assert_allclose(effect, expected, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few draws
+def test_a_common_scale_takes_temperatures_above_1():
+    settings = {"prior": "hierarchical_normal", "n_draws": 50, "random_state": 0}
+    model = SGLDLinearRegression(**settings, temperature=1.5).fit(*table())
+    assert model.result_.temperature == 1.5
