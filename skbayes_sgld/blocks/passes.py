@@ -32,6 +32,7 @@ from skbayes_sgld.rows.checks import first_fraction
 from skbayes_sgld.rows.targets import Labels, Target
 from skbayes_sgld.rows.targets.labels import positions
 from skbayes_sgld.sampling.tuning.mode import (
+    ByExpansion,
     Mode,
     NoModeError,
     approach,
@@ -257,7 +258,7 @@ def _expand(
     return (RowsExpansion(expansion, least),)
 
 
-class _Passes(BasePosterior):
+class _Passes(ByExpansion):
     """Posterior of all rows; its density and derivatives at a point take one pass."""
 
     def __init__(self, model: GLMPosterior, source: RowSource, encoding: Encoding) -> None:
@@ -296,17 +297,9 @@ class _Passes(BasePosterior):
         """Add the curvature of the model's prior to ``H``."""
         self._prior.add_prior_curvature(H, theta)
 
-    def log_density(self, theta: Array) -> Array:
-        """Log density ``(C,)``."""
-        return np.array([self.expand(each).value for each in theta])
-
     def expand(self, theta: Array) -> Expansion:
         """Log density and its derivatives."""
         return self.with_prior_part(self.expand_likelihood(theta))
-
-    def curvature(self, theta: Array) -> Array:
-        """Minus the Hessian of the log density."""
-        return self.expand(theta).curvature
 
     def averaged_over(self, spread: Array | None) -> BasePosterior:
         """Posterior of the same rows under the smoothed prior."""

@@ -304,8 +304,9 @@ class MixedPosterior(WithScales):
         base, h = self.split(theta)
         parts = self.covariances.each, self.covariances.at, self.effects(base), self.at
         for covariance, at, effects, columns in zip(*parts, strict=True):
-            for c, rng in enumerate(generators):
-                root = covariance.root(h[c : c + 1, at])[0]
+            for c, (rng, root) in enumerate(
+                zip(generators, covariance.root(h[:, at]), strict=True)
+            ):
                 theta[c, columns] = (rng.standard_normal(effects.shape[1:]) @ root.T).ravel()
         return self.reported.values(theta)
 

@@ -100,6 +100,16 @@ class CollapsedPosterior(WhitenedPosterior):
         """Whitened positions z ``(C, P)``, drawn given duals."""
         raise NotImplementedError
 
+    @staticmethod
+    def _normals(generators: list[np.random.Generator], size: int) -> Array:
+        """Standard normals ``(C, size)``, those of each chain from its own generator."""
+        return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
+
+    @staticmethod
+    def _sums(x: Array) -> Array:
+        """Sums ``(C,)`` of ``x (C, n)``, in double precision, independent of other chains."""
+        return x.astype(float).sum(axis=1)
+
 
 class RowsToBind(Protocol):
     """Some rows, whose force is known in the coordinates of any metric."""

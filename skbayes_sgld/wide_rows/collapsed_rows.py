@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Chebyshev
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import scale_columns
@@ -34,10 +34,10 @@ from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
-from skbayes_sgld.priors import Normal
+from skbayes_sgld.wide_rows.own_noise import LOGISTIC, inverse_mills, may_collapse
 
-_LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
-_FREE, _FREE_STEP = 8, 0.16  # number of first trajectories; their step relative to the softness
+# number of first trajectories, their length, and their step relative to the softness
+_FREE, _FREE_PATH, _FREE_STEP = 8, 1.25, 0.16
 _ERROR, _PROBES = 3e-3, 16  # relative error of the series; number of vectors that test it
 
 
@@ -99,10 +99,12 @@ class CollapsedRows(CollapsedPosterior):
         # eigsh may miss eigenvalues of 0, such as those of duplicate rows. In their directions the
         # series are wrong, and one of 16 normal vectors has a component there that is not small
         error = self._gram(self._solved(probes)) - probes
-        if np.any(_sums(np.square(error)) > np.square(1.5 * _ERROR) * _sums(np.square(probes))):
+        if np.any(
+            self._sums(np.square(error)) > np.square(1.5 * _ERROR) * self._sums(np.square(probes))
+        ):
             raise ValueError("the rows are dependent on each other")
         self._noise = np.float32(np.sqrt(self._own)) * self._norms
-        self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
+        self._total = np.sqrt(np.square(self._noise) + np.float32(LOGISTIC))
         # under a flat prior the intercept's unit comes from the rows: beside the coefficients, a
         # row leaves it a curvature of 0.015 over that of its noise
         row_precision = 0.015 * float(np.sum(1.0 / np.square(self._total), dtype=float))
@@ -170,12 +172,10 @@ class CollapsedRows(CollapsedPosterior):
 
     def _force(self, value: Array) -> Array:
         """Gradient of the log likelihood in the values ``(C, n + 1)``."""
-        inverse_mills = np.float32(np.sqrt(2.0 / np.pi)) / erfcx(
-            self._logits(value) * np.float32(-np.sqrt(0.5))
-        )
-        inverse_mills /= self._total
-        in_level = self._level * _sums(self._signs * inverse_mills)
-        return np.column_stack([self._norms * inverse_mills, in_level.astype(np.float32)])
+        mills = inverse_mills(self._logits(value))
+        mills /= self._total
+        in_level = self._level * self._sums(self._signs * mills)
+        return np.column_stack([self._norms * mills, in_level.astype(np.float32)])
 
     # ---- moves --------------------------------------------------------------------------------
 
@@ -185,12 +185,10 @@ class CollapsedRows(CollapsedPosterior):
         Leapfrog steps raise the energy systematically there, and a chain that rejects would not
         leave.
         """
-        dual, n_steps = (
-            np.zeros((len(generators), self.n_rows + 1)),
-            ceil(1.25 / _FREE_STEP / self.softness),
-        )
+        n_steps = ceil(_FREE_PATH / _FREE_STEP / self.softness)
+        dual = np.zeros((len(generators), self.n_rows + 1))
+        step = np.full(len(dual), _FREE_PATH / n_steps)
         for _ in range(_FREE):
-            step = np.full(len(dual), 1.25 / n_steps)
             dual, _ = self.move(dual, step, n_steps, generators)
         return dual
 
@@ -219,8 +217,10 @@ class CollapsedRows(CollapsedPosterior):
 
     def _energy(self, place: Array, momentum: Array) -> Array:
         """Minus the log density ``(C,)`` of pairs of a position and a momentum."""
-        quadratic = _sums(place[0, :, :-1] * place[1, :, :-1]) + _sums(momentum[0] * momentum[1])
-        return 0.5 * quadratic - _sums(log_ndtr(self._logits(place[1])))
+        quadratic = self._sums(place[0, :, :-1] * place[1, :, :-1]) + self._sums(
+            momentum[0] * momentum[1]
+        )
+        return 0.5 * quadratic - self._sums(log_ndtr(self._logits(place[1])))
 
     def leave(self, dual: Array, generators: list[np.random.Generator]) -> Array:
         """Whitened positions z ``(C, P)``, drawn given duals: first u given v and y, then z."""
@@ -231,27 +231,19 @@ class CollapsedRows(CollapsedPosterior):
         # both noises together, given the label
         both = -ndtri(ndtr(normals[:, :n].astype(float)) * ndtr(x))
         both = np.where(np.isfinite(both), both, -x).astype(np.float32)
-        other = self._noise * np.float32(np.sqrt(_LOGISTIC)) * normals[:, n : 2 * n]
+        other = self._noise * np.float32(np.sqrt(LOGISTIC)) * normals[:, n : 2 * n]
         noise = (np.square(self._noise) * both + other) / self._total
         z = normals[:, 2 * n :]
         residual = value[:, :-1] + noise / self._norms - self._predictors(z)
         z = (z + self._back(self._solved(residual))).astype(float)
-        level = value[:, -1] + _sums(self._slope * z)
+        level = value[:, -1] + self._sums(self._slope * z)
         return np.column_stack([z, level]) if self._level > 0 else z
-
-    def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
-        """Standard normals ``(C, size)``, those of each chain from its own generator."""
-        return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
 
 
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Rows with independent noise integrated out; None if that is impossible or useless."""
-    prior = posterior.prior
-    alike = posterior.weight is None and posterior.offset is None
-    separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
-    flat = posterior.linear_prior.intercept.flat
-    few = 2 < posterior.n_samples <= posterior.n_params
-    if not (few and alike and type(posterior.likelihood) is Bernoulli and separate and flat):
+    is_plain = type(posterior.likelihood) is Bernoulli and posterior.offset is None
+    if not (is_plain and may_collapse(posterior)):
         return None
     try:
         return CollapsedRows(posterior, theta)
@@ -267,8 +259,3 @@ def _terms(function: Any, low: float, high: float, error: float) -> list[float]:
         if np.abs(series(x) / function(x) - 1.0).max() < error:
             break
     return series.coef.tolist()
-
-
-def _sums(x: Array) -> Array:
-    """Sums ``(C,)`` over the rows ``(C, n)``, in double precision, independent of other chains."""
-    return x.astype(float).sum(axis=1)

@@ -17,12 +17,15 @@ from scipy.special import digamma, erfcx, log_ndtr, ndtr, ndtri, polygamma
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, Likelihood, Poisson
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.priors import Normal
 
 KINDS = Bernoulli, Poisson
 # Least sd of the noise, in logits or log rates. The normal approximation moves the mean of v by
 # about skewness / (6 sd^2) of the latent variable: for a count of 0, whose t is skewed, by 0.003.
 # Predictors of labels that contradict v by two sds are off by 0.02 sds
 LEAST_SD = 8.0
+LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 _LARGEST_RATIO = 1.16  # of the likelihood of a count of 0 to its normal approximation
 
 
@@ -44,7 +47,7 @@ class Latent(NamedTuple):
 def latent_of(likelihood: Likelihood, y: Array) -> Latent:
     """Latent variables of rows with labels or counts y."""
     if type(likelihood) is Bernoulli:
-        return Latent(2.0 * y - 1.0, np.zeros(len(y)), np.full(len(y), np.pi**2 / 3.0))
+        return Latent(2.0 * y - 1.0, np.zeros(len(y)), np.full(len(y), LOGISTIC))
     shape = np.maximum(y, 1.0)
     return Latent(-1.0 * (y == 0), digamma(shape), polygamma(1, shape))
 
@@ -125,6 +128,17 @@ class OwnNoise:
             far = np.square(u[left] - mean[left]) / (2.0 * variance[left])
             left = left[rng.standard_exponential(len(left)) < far]
         return u - offset
+
+
+def may_collapse(posterior: GLMPosterior) -> bool:
+    """Whether rows are few and have no weights, and priors are independent and normal.
+
+    The prior of the intercept is flat.
+    """
+    prior, n = posterior.prior, posterior.n_samples
+    separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
+    few = 2 < n <= posterior.n_params and posterior.weight is None
+    return few and separate and posterior.linear_prior.intercept.flat
 
 
 def inverse_mills(x: Array) -> Array:

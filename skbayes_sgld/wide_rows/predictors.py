@@ -44,7 +44,14 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.wide_rows.matching import MOST_ROWS, site_moments
-from skbayes_sgld.wide_rows.own_noise import KINDS, LEAST_SD, OwnNoise, inverse_mills, latent_of
+from skbayes_sgld.wide_rows.own_noise import (
+    KINDS,
+    LEAST_SD,
+    OwnNoise,
+    inverse_mills,
+    latent_of,
+    may_collapse,
+)
 
 # Positions in a product, always this many, so that rounding does not depend on their number. A
 # product of 32 takes 1.5 times as long as one of 16
@@ -342,7 +349,7 @@ class Predictors(CollapsedPosterior):
             value[:, part] += v[:, part] * (
                 0.5 * self._weights[part] * v[:, part] - self._pull[part]
             )
-        return _sums(value)
+        return self._sums(value)
 
     def move(
         self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]
@@ -352,7 +359,7 @@ class Predictors(CollapsedPosterior):
         x, v = dual[:, :n].astype(np.float32), dual[:, n:].astype(np.float32)
         m = self._normals(generators, n)
         w = matmul_rows(m, self._R.T, _GROUP)
-        energy = 0.5 * (_sums(x * x) + _sums(m * m)) - self._value(v)
+        energy = 0.5 * (self._sums(x * x) + self._sums(m * m)) - self._value(v)
         # without the kicks
         cos, sin = np.cos(n_steps * step), np.sin(n_steps * step)
         x_end, m_end = cos * x + sin * m, cos * m - sin * x
@@ -368,8 +375,8 @@ class Predictors(CollapsedPosterior):
                 left = step * np.float32(n_steps - number - 0.5)
                 in_x += np.sin(left) * kick
                 in_m += np.cos(left) * kick
-        quadratic = _sums(x_end * x_end) + _sums(in_x * (v_end + v))
-        quadratic += _sums(m_end * m_end) + _sums(in_m * (w_end + w))
+        quadratic = self._sums(x_end * x_end) + self._sums(in_x * (v_end + v))
+        quadratic += self._sums(m_end * m_end) + self._sums(in_m * (w_end + w))
         x_end += matmul_rows(in_x, self._R, _GROUP)
         return np.hstack([x_end, v]), energy - 0.5 * quadratic + self._value(v)
 
@@ -392,10 +399,6 @@ class Predictors(CollapsedPosterior):
             return z
         # the intercept of rows minus their whole mean
         return np.column_stack([z, level + np.einsum("cd,d->c", z, self._slope)])
-
-    def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
-        """Standard normals ``(C, size)``, those of each chain from its own generator."""
-        return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
 
 
 _KNOWN: WeakKeyDictionary[GLMPosterior, Predictors | None] = WeakKeyDictionary()
@@ -426,14 +429,11 @@ def collapses(posterior: Any, settings: Settings) -> bool:
 
 def _may_collapse(posterior: GLMPosterior) -> bool:
     """Whether model and rows are of the kind whose noise can be integrated out."""
-    prior, y = posterior.prior, posterior.y
     if not (posterior.facts.far_from_mode and type(posterior.likelihood) in KINDS):
         return False
-    separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
-    flat = posterior.linear_prior.intercept.flat
-    few = 2 < posterior.n_samples <= min(posterior.n_params, MOST_ROWS)
     # all labels, or counts of 0, alike say too little about an intercept
-    return few and separate and flat and posterior.weight is None and bool(np.ptp(y) > 0)
+    few = may_collapse(posterior) and posterior.n_samples <= MOST_ROWS
+    return few and bool(np.ptp(posterior.y) > 0)
 
 
 def _inverse(K: Array) -> Array:
@@ -444,8 +444,3 @@ def _inverse(K: Array) -> Array:
         inverse[: rows.start, rows] = inverse[rows, : rows.start].T
         inverse[rows, rows] += np.tril(inverse[rows, rows], -1).T
     return inverse.T
-
-
-def _sums(x: Array) -> Array:
-    """Sums ``(C,)`` over the rows ``(C, n)``, in double precision, independent of other chains."""
-    return x.astype(float).sum(axis=1)

@@ -36,6 +36,7 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _MOST_PARAMETERS = 30
 _FEW_NUMBERS = 2**11  # numbers of X of which a step takes less time than its overhead
+_FARTHEST = 1.0  # sds between mode and mean beyond which proposals are not tried
 _MOST_TIME = 1.6  # autocorrelation time of accepted proposals
 _LONGEST = 4.0  # mean number of steps at the largest weight of a pilot's 512 proposals
 
@@ -62,7 +63,7 @@ class Independent(Strategy):
         sampler = task.settings.sampler if named else Independence()
         run, rows_read = draft_adjusted(task, sampler)
         run = replace(run, dynamics=round_density(run.dynamics, task.mode))
-        found = weigh_proposals(run, task.mode, task.seed, *[np.inf] * named)
+        found = weigh_proposals(run, task.mode, task.seed, np.inf if named else _FARTHEST)
         if not named and not (found.time < _MOST_TIME and found.longest < _LONGEST):
             return task
         why = f"a pilot accepts {found.acceptance:.0%} of the proposals"

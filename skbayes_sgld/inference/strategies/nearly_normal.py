@@ -264,8 +264,8 @@ def _planned(task: Task, found: Sampled, of_normal: float, of_steps: float) -> P
     posterior: Any = task.posterior
     mode, always = found.mode, found.always
     sampled = posterior.always_reading(always) if len(always) else posterior
+    noise = NoiseLevel(_UNKNOWN * _MOST_NOISE * found.size)
     for size in (found.size, 2 * found.size, 4 * found.size):
-        noise = NoiseLevel(_UNKNOWN * _MOST_NOISE * found.size)
         why = f"batches of {size:,} add noise that is known, and left out of that of the steps"
         why += Split(sampled, mode).phrase
         choices = {"gradient": Choice(ControlVariate(), why), "batch_size": Choice(size, why)}

@@ -17,7 +17,6 @@ from skbayes_sgld.sampling.tuning.mode import Center
 
 _PAIRS = 64  # mirrored pairs of points whose gradients give the mean
 _PROPOSALS = 512
-_FARTHEST = 1.0  # sds between mode and mean beyond which proposals are not tried
 
 
 @dataclass
@@ -45,7 +44,7 @@ class Weights:
     longest: float = np.inf
 
 
-def weigh_proposals(run: Run, mode: Center, seed: int, farthest: float = _FARTHEST) -> Weights:
+def weigh_proposals(run: Run, mode: Center, seed: int, farthest: float) -> Weights:
     """Weights of proposals about the mean of the posterior, in the metric of the curvature.
 
     The mean follows from the mean gradient of the log density over a normal distribution about the

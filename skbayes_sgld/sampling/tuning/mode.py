@@ -179,21 +179,27 @@ def mode_of_expansion(
     return _find(_Expanded(posterior, expansion), start, tolerance)
 
 
-class _Expanded(BasePosterior):
+class ByExpansion(BasePosterior):
+    """A posterior whose density and curvature at a point are those of its expansion there."""
+
+    def log_density(self, theta: Array) -> Array:
+        """Log density ``(C,)``."""
+        return np.array([self.expand(each).value for each in theta])
+
+    def curvature(self, theta: Array) -> Array:
+        """Minus the Hessian of the log density."""
+        return self.expand(theta).curvature
+
+
+class _Expanded(ByExpansion):
     """A posterior whose log likelihood is replaced by its second-order expansion."""
 
     def __init__(self, posterior: BasePosterior, rows: Expansion) -> None:
         self._posterior, self._rows = posterior, rows
         self.n_params, self.param_names = posterior.n_params, posterior.param_names
 
-    def log_density(self, theta: Array) -> Array:
-        return np.array([self.expand(each).value for each in theta])
-
     def expand(self, theta: Array) -> Expansion:
         return self._posterior.with_prior_part(self._rows.about(theta))
-
-    def curvature(self, theta: Array) -> Array:
-        return self.expand(theta).curvature
 
     def averaged_over(self, spread: Array | None) -> BasePosterior:
         smooth = self._posterior.averaged_over(spread)

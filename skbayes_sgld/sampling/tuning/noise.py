@@ -50,9 +50,13 @@ class NoiseLevel:
         in the position at the next one: to the variance tau, eta S / ((2 - eta) B) in all. That of
         the mean normals of two steps is tau at any eta.
         """
-        # a floor, since the step size and the batch size divide by it
-        share = max(self.variance, 1e-12) / (temperature * batch_size)
+        share = self._share(batch_size, temperature)
         return share * step_size / max(2.0 - step_size * self.rate, 0.1)
+
+    def _share(self, batch_size: int, temperature: float) -> float:
+        """Variance of the noise of a batch, relative to the temperature."""
+        # a floor, since the step size and the batch size divide by it
+        return max(self.variance, 1e-12) / (temperature * batch_size)
 
     def batch_size(self, step_size: float, temperature: float, n_walkers: int = 1) -> int:
         """Batch size at which the inflation falls to 1 %.
@@ -69,8 +73,8 @@ class NoiseLevel:
 
     def step_size(self, batch_size: int, temperature: float) -> float:
         """Step size at which the inflation falls to 1 %."""
-        most, share = THRESHOLDS.max_noise, max(self.variance, 1e-12) / (temperature * batch_size)
-        return 2.0 * most / (share + most * self.rate)
+        most = THRESHOLDS.max_noise
+        return 2.0 * most / (self._share(batch_size, temperature) + most * self.rate)
 
 
 def measure_noise(
