@@ -85,7 +85,7 @@ class Condensed(Strategy):
             if len(theta) < _TESTS:
                 theta = center.theta + _moves(center, tau, task.seed, _MOVES, _TESTS)
             with np.errstate(all="ignore"):
-                off = _error(few, theta, posterior.log_density(theta), tau, np.ones(len(theta)))
+                off = _error(few, theta, _exact(posterior, theta), tau, np.ones(len(theta)))
             if off < _LIMIT:
                 why = _said_of(few, n, off)
                 read = {name: each._replace(why=why) for name, each in rows_read.choices.items()}
@@ -104,7 +104,7 @@ def _steps(task: Task, center: Center) -> Plan | Task | None:
         return None
     theta = center.theta + _moves(center, tau, task.seed, _MOVES + _TESTS, _TESTS)
     with np.errstate(all="ignore"):
-        off = _error(few, theta, posterior.log_density(theta), tau, np.ones(_TESTS))
+        off = _error(few, theta, _exact(posterior, theta), tau, np.ones(_TESTS))
     if not off < _LIMIT:
         return None
     inner = replace(task, posterior=few)
@@ -139,7 +139,7 @@ def condensed(
     order = np.argsort(_likeness(remainders, size))
     theta = center.theta + _moves(center, tau, seed, _MOVES, _TESTS)
     with one_blas_thread(), np.errstate(all="ignore"):
-        expansion, exact = posterior.expand_likelihood(center.theta), posterior.log_density(theta)
+        expansion, exact = posterior.expand_likelihood(center.theta), _exact(posterior, theta)
         # a draw of the normal distribution may be beyond all of the posterior
         level = (
             exact / tau
@@ -222,6 +222,11 @@ def _error(few: CondensedPosterior, theta: Array, exact: Array, tau: float, weig
     z /= np.sqrt(weight @ np.square(z))
     both = np.concatenate([z, 0.5 * (np.square(z) - 1.0)], axis=1)
     return float(np.abs((weight * (off - weight @ off)) @ both).max())
+
+
+def _exact(posterior: GLMPosterior, theta: Array) -> Array:
+    """Log density ``(C,)`` of all rows; of many rows, each to single precision."""
+    return posterior.rounded(density=True).bind_log_density()(theta)
 
 
 def _moves(center: Center, tau: float, seed: int, first: int, n_moves: int) -> Array:

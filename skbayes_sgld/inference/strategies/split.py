@@ -32,7 +32,7 @@ from skbayes_sgld.sampling.tuning.mode import Center, Mode
 
 _STEEP = 4.0  # leverage, within two sds of a row's predictor, from which a row is steep
 _MOST = 200  # steep rows, of which a short step then costs a small share of one on all rows
-_EXPENSIVE = 2**22  # rows times parameters, from which a gradient takes more than 0.2 ms
+_EXPENSIVE = 2**16  # rows times parameters, from which a gradient takes more than a short step
 _LONG = 0.15  # shorter steps are bounded by the other rows too
 
 
@@ -67,7 +67,8 @@ class SplitSteps(Strategy):
         center = Center.from_curvature(mode.theta, curvature)
         pilot = SplitPilot(SteepRows(posterior, rows))
         run, rows_read = draft_adjusted(task, SplitHMC(n_points=3, target_acceptance=0.65))
-        why = f"{task.finding.why}; {len(rows):,} rows are steep"
+        said = "a row is" if len(rows) == 1 else f"{len(rows):,} rows are"
+        why = f"{task.finding.why}; {said} steep"
         tuned = adapt_run(task, run, center, why, pilot)
         if tuned.run.step_size < _LONG:
             return task
