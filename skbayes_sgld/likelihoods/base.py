@@ -101,6 +101,8 @@ class Likelihood(Component):
     log_link : tuple of str
         If the mean is the exponential of the predictor: its name, and what to check if it
         overflows. Else empty.
+    finite_variance : bool
+        Whether the variance of an observation is finite, whatever its local parameters.
     exponential : str
         Name of the exponential of the only linear predictor, such as an odds, of which exponentials
         of coefficients are ratios; "" if there is none.
@@ -131,6 +133,7 @@ class Likelihood(Component):
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
     log_link: ClassVar[tuple[str, ...]] = ()
+    finite_variance: ClassVar[bool] = True
     exponential: ClassVar[str] = ""
     takes_rates: ClassVar[bool] = False
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST

@@ -101,6 +101,7 @@ class StudentTNoise(NormalNoise):
     quadratic = False
     log_concave = False
     several_modes = True
+    finite_variance = False
     spread_at = None
     kernel = StudentTKernel
     own = (

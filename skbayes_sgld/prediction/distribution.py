@@ -25,8 +25,10 @@ from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, coun
 
 _NODES = 0.1  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
-# estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these
-_OF_QUANTILE, _OF_COUNT, _OF_CDF, _OF_DENSITY = 5e-5, 5e-4, 4e-6, 4e-6
+# estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these.
+# That of quantiles is of their levels: 1e-4 at most on difficult rows (tests/prediction)
+_OF_QUANTILE, _OF_COUNT, _OF_CDF, _OF_DENSITY = 2.5e-4, 5e-4, 4e-6, 4e-6
+_OF_MOMENTS = 2e-5  # in sds of an observation at the mean parameters
 # of distribution functions at many points of a row, whose integral moves by 1e-6 of itself
 _OF_INTEGRAL, _MOST_POINTS = 2e-4, 16
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
@@ -196,12 +198,23 @@ class PredictiveDistribution:
         """Mean and variance of an observation ``(n, 2)``."""
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
 
-        def moments_of(X: Array, row_values: RowValues) -> Array:
-            u = self.local(X, row_values)
-            each = likelihood.mean(u)
-            mean = each @ share
-            variance = np.square(each - mean[:, None]) @ share
-            return np.column_stack([mean, variance + likelihood.variance(u) @ share])
+        def moments_of(mixture: Mixture) -> Array:
+            at_center, every = mixture.center(), np.arange(len(mixture))
+            level, unit = likelihood.mean(at_center), np.sqrt(likelihood.variance(at_center))
+            unit[~((unit > 0.0) & np.isfinite(unit))] = 1.0
+            away = np.zeros(0)
+
+            def deviation(u: Array, _: Array) -> Array:
+                nonlocal away
+                away = (likelihood.mean(u) - level) / unit
+                return away
+
+            def square(u: Array, _: Array) -> Array:
+                return np.square(away) + likelihood.variance(u) / np.square(unit)
+
+            first, second = mixture.mean(deviation, every), mixture.mean(square, every)
+            mean, variance = level[:, 0] + unit[:, 0] * first, second - np.square(first)
+            return np.column_stack([mean, np.square(unit[:, 0]) * variance])
 
         def normal_moments_of(X: Array, row_values: RowValues) -> Array:
             coordinates = _moved(spread.coordinates(X), row_values)[0]
@@ -211,7 +224,8 @@ class PredictiveDistribution:
 
         if likelihood.has_sums(row_values):
             return self._by_blocks(normal_moments_of, 2, X, row_values, each=spread.n_coordinates)
-        return self._by_blocks(moments_of, 4, X, row_values)
+        pays = likelihood.finite_variance and self._many(X)
+        return self._averages(moments_of, _OF_MOMENTS if pays else 0.0, X, row_values)
 
     @_far_rows_apart
     def mean(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:

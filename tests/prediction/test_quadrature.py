@@ -160,20 +160,11 @@ FAMILIES = {
 }
 
 
-# the less the draws are spread the easier: narrow draws of the dearest families are in slow tests
-@pytest.mark.parametrize(
-    ("name", "spread"),
-    [
-        slow(name, 0.03) if FAMILIES[name][1] and spread < 0.3 else (name, spread)
-        for name in FAMILIES
-        for spread in (0.03, 0.3)
-    ],
-)
-def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
+def difficult(name, spread, n):
     """Rows far out and with a rare column, and skewed draws with heavy tails among them."""
     likelihood, centers, sds = FAMILIES[name]
     rng = np.random.default_rng(0)
-    n, d, S = 60, 4, 1000
+    d, S = 4, 1000
     X = rng.standard_normal((n, d))
     X[:, 3] = np.arange(n) % 10 == 0  # rare: its coefficient is known ten times less
     X[:2, :3] *= 30.0
@@ -184,8 +175,22 @@ def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
     intercept = 0.5 + spread * rng.standard_normal((S, K)) - 3.0 * ("zeros" in name)
     own = np.array(centers) + np.array(sds) * rng.standard_normal((S, len(sds))) if sds else None
     predictor = LinearPredictor(0.1 + spread * noise, intercept)
-    predictive = PredictiveDistribution(predictor, likelihood, own)
     trials = RowValues(others={"trials": np.full(n, 20.0)}) if likelihood.totals else RowValues()
+    return PredictiveDistribution(predictor, likelihood, own), X, trials
+
+
+# the less the draws are spread the easier: narrow draws of the dearest families are in slow tests
+@pytest.mark.parametrize(
+    ("name", "spread"),
+    [
+        slow(name, 0.03) if FAMILIES[name][1] and spread < 0.3 else (name, spread)
+        for name in FAMILIES
+        for spread in (0.03, 0.3)
+    ],
+)
+def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
+    predictive, X, trials = difficult(name, spread, 60)
+    likelihood, n = predictive.likelihood, len(X)
     q = np.array([0.01, 0.3, 0.95])
     found = predictive.quantiles(X, q, trials)
     mixture = Mixture(predictive.local(X, trials), predictive.share)
@@ -196,6 +201,19 @@ def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
             assert np.all(cdf(t - 1.0, every) < level + 1e-3)
         else:
             np.testing.assert_allclose(cdf(t, every), level, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("spread", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_moments_are_those_of_the_mixture_over_all_draws(name, spread):
+    predictive, X, trials = difficult(name, spread, 240)
+    u, share, likelihood = predictive.local(X, trials), predictive.share, predictive.likelihood
+    each = likelihood.mean(u)
+    mean = each @ share
+    variance = np.square(each - mean[:, None]) @ share + likelihood.variance(u) @ share
+    found = predictive.moments(X, trials)
+    assert np.all(np.abs(found[:, 0] - mean) < 1e-4 * np.sqrt(variance))
+    np.testing.assert_allclose(found[:, 1], variance, rtol=4e-4)
 
 
 @pytest.mark.parametrize("name", ["Poisson", "negative binomial", "mostly zeros", "beta-binomial"])
