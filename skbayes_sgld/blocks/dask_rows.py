@@ -52,6 +52,7 @@ class DaskRows(RowSource):
         self._keys = [
             (next(part), *(None if v is None else next(part) for v in aligned)) for part in parts
         ]
+        self._shared, self._own = tasks_by_block(self._graph, keys)
         has_shape = not is_frame(X) and not np.isnan(X.shape[0])
         self._n_rows = int(X.shape[0]) if has_shape else None
 
@@ -68,17 +69,20 @@ class DaskRows(RowSource):
         return self._n_rows
 
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
-        """One task for each block, and a tree of sums."""
+        """One task for each block, which reads it too, and a tree of sums."""
+        from dask._task_spec import Task, TaskRef
         from dask.delayed import Delayed
 
-        name, graph = f"pass-{uuid4().hex}", dict(self._graph)
+        name, graph = f"pass-{uuid4().hex}", dict(self._shared)
         # separate nodes, which a worker fetches once
         on_block, add = f"work-of-{name}", f"sum-of-{name}"
         graph[on_block], graph[add] = work, plus
         level: list[Any] = []
-        for number, keys in enumerate(self._keys):
+        for number, (keys, own) in enumerate(zip(self._keys, self._own, strict=True)):
             level.append((f"blocks-of-{name}", number))
-            graph[level[-1]] = (_call, on_block, self.arguments, number, *keys)
+            parts = (None if key is None else TaskRef(key) for key in keys)
+            on_parts = Task(level[-1], _call, TaskRef(on_block), self.arguments, number, *parts)
+            graph[level[-1]] = Task.fuse(*own, on_parts)
         while len(level) > 1:
             below, level = level, []
             for k in range(0, len(below), _FAN_IN):
@@ -193,3 +197,38 @@ def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any
         graph |= {k: v for k, v in merged.items() if kind_of(v) == "distributed.Future"}
         graph |= dict(ready[arrays[0]].__dask_optimize__(merged, graph_keys))
     return graph, list(zip(*keys, strict=True))
+
+
+def tasks_by_block(
+    graph: dict[Any, Any], keys: list[tuple[Any, ...]]
+) -> tuple[dict[Any, Any], list[list[Any]]]:
+    """Tasks that several blocks need, and for each block those that no other needs.
+
+    A pass makes one task of the latter. As tasks of their own they would leave parts in the memory
+    of workers, which read further blocks before they sum over those that they have.
+    """
+    from dask._task_spec import convert_legacy_graph
+    from dask.core import get_dependencies, toposort
+
+    # parts that workers hold already
+    held = {key: task for key, task in graph.items() if kind_of(task) == "distributed.Future"}
+    tasks = convert_legacy_graph({k: v for k, v in graph.items() if k not in held}, set(graph))
+    needs = {key: get_dependencies(tasks, key) & tasks.keys() for key in tasks}
+    several, needed_by = -1, dict[Any, int]()
+
+    def note(needed: Iterable[Any], block: int) -> None:
+        for key in needed:
+            needed_by[key] = block if needed_by.get(key, block) == block else several
+
+    for number, parts in enumerate(keys):
+        note(parts, number)
+    shared, own = held, [list[Any]() for _ in keys]
+    for key in reversed(toposort(tasks, needs)):
+        if key in needed_by:
+            block = needed_by[key]
+            note(needs[key], block)
+            if block == several:
+                shared[key] = tasks[key]
+            else:
+                own[block].append(tasks[key])
+    return shared, own

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skbayes_sgld.blocks import dask_rows
 from skbayes_sgld.blocks.dask_rows import check_columns
 from skbayes_sgld.blocks.rows import as_source
 from skbayes_sgld.blocks.source import RowSource
@@ -117,6 +118,45 @@ def test_what_rows_and_target_have_in_common_is_computed_once_a_pass(rows):
     for n_passes in (1, 2):
         read(source)
         assert made == [100] * 5 * n_passes
+
+
+def tasks_of_a_pass(source, monkeypatch):
+    """Keys of the tasks of a pass that read or add up blocks."""
+    seen = []
+
+    def compute(value, what):
+        seen.append(value.dask)
+        return value.compute()
+
+    monkeypatch.setattr(dask_rows, "compute", compute)
+    read(source)
+    return [key for key in seen[-1] if not str(key).startswith(("work-of", "sum-of"))]
+
+
+def test_a_block_is_read_in_the_task_that_sums_over_it(rows, monkeypatch, tmp_path):
+    """Or workers that read further blocks first would hold several."""
+    pytest.importorskip("pyarrow")
+    X, y, weight = rows
+    frame(X, y, weight, npartitions=8).to_parquet(tmp_path)
+    table = dd.read_parquet(tmp_path)
+    of_files = as_source(table[COLUMNS], table["y"], table["w"])
+    made = da.from_array(X, chunks=(63, 3)).map_blocks(np.copy, meta=X[:0])
+    of_chunks = as_source(made[:, :2], made[:, 2])
+    assert len(tasks_of_a_pass(of_files, monkeypatch)) == 8 + 1  # and the sum
+    assert len(tasks_of_a_pass(of_chunks, monkeypatch)) == 8 + 1
+
+
+def test_tasks_that_several_blocks_need_are_computed_once(rows):
+    made = []
+
+    def whole():
+        made.append(1)
+        return rows[0]
+
+    X = da.from_delayed(dask.delayed(whole)(), rows[0].shape, rows[0].dtype).rechunk((100, 3))
+    blocks = read(as_source(X, X[:, 0]))
+    np.testing.assert_array_equal(joined(blocks, "X"), rows[0])
+    assert len(blocks) == 5 and made == [1]
 
 
 def test_text_and_categories_are_labels(rows):
