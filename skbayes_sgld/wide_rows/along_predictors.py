@@ -106,11 +106,12 @@ def tuned_step(rows: Predictors, sampler: CollapsedHMC, seed: int) -> tuple[floa
 
 def _n_leaves(task: Task, rows: Predictors, n_steps: int) -> int:
     """Draws from each trajectory's end: several if trajectories are dear, and mix well."""
-    if task.settings.thin is not AUTO or rows.has_bare:
+    if task.settings.thin is not AUTO:
         return 1
     dear = round(rows.work_of(n_steps) / _LARGE)
     enough = task.settings.n_chains * task.settings.n_draws // _ENOUGH
-    return int(np.clip(min(dear, enough), 1, 4))
+    # leaves share the predictors of rows with little noise of their own
+    return int(np.clip(min(dear, enough), 1, 2 if rows.has_bare else 4))
 
 
 def _lengths(task: Task, rows: Predictors, sampler: CollapsedHMC, step_size: float) -> Lengths:

@@ -243,7 +243,8 @@ class CollapsedRows(CollapsedPosterior):
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Rows with independent noise integrated out; None if that is impossible or useless."""
     is_plain = type(posterior.likelihood) is Bernoulli and posterior.offset is None
-    if not (is_plain and may_collapse(posterior)):
+    few = posterior.weight is None and 2 < posterior.n_samples <= posterior.n_params
+    if not (is_plain and few and may_collapse(posterior)):
         return None
     try:
         return CollapsedRows(posterior, theta)

@@ -43,10 +43,10 @@ from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.priors import Normal
+from skbayes_sgld.wide_rows.equal_rows import DistinctRows, distinct_rows
 from skbayes_sgld.wide_rows.matching import MOST_ROWS, site_moments
 from skbayes_sgld.wide_rows.own_noise import (
     KINDS,
-    LEAST_SD,
     OwnNoise,
     inverse_mills,
     latent_of,
@@ -56,7 +56,7 @@ from skbayes_sgld.wide_rows.own_noise import (
 # Positions in a product, always this many, so that rounding does not depend on their number. A
 # product of 32 takes 1.5 times as long as one of 16
 _GROUP = 32
-_MOST_BARE = 0.25  # share of the labels that may have too little noise; of counts none may
+_MOST_BARE = 0.25  # share of the labels that may have too little noise; counts are not as smooth
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
 _DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
 _RIDGE = 3e-6  # variance that is added to all predictors, relative to the prior's
@@ -71,7 +71,7 @@ class Predictors(CollapsedPosterior):
     Parameters
     ----------
     posterior : GLMPosterior
-        It has few rows without weights, labels or counts, and independent normal priors.
+        It has labels, totals or counts, few distinct rows, and independent normal priors.
 
     Attributes
     ----------
@@ -87,11 +87,14 @@ class Predictors(CollapsedPosterior):
     n_fewest = n_together = group = _GROUP
 
     def __init__(self, posterior: GLMPosterior) -> None:
-        with one_blas_thread(), np.errstate(over="ignore"):
-            self._set_prior(posterior)
+        rows = distinct_rows(posterior, min(MOST_ROWS, posterior.n_params))
+        if rows is None or len(rows.y) < 3:
+            raise ValueError("too many or too few distinct rows")
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            self._set_prior(posterior, rows)
             kernel = self._kernel()
-            kernel = self._set_noise(posterior, kernel)
-            self._set_metric(posterior.likelihood, kernel)
+            kernel = self._set_noise(rows.likelihood, kernel)
+            self._set_metric(kernel)
         n = self.n_rows
         self.softness = 1.0
         self.has_bare = self._n_noisy < n
@@ -106,9 +109,9 @@ class Predictors(CollapsedPosterior):
 
     # ---- the prior ------------------------------------------------------------------------------
 
-    def _set_prior(self, posterior: GLMPosterior) -> None:
+    def _set_prior(self, posterior: GLMPosterior, rows: DistinctRows) -> None:
         """Rows A, and the prior mean of the predictors."""
-        self.n_rows, self.n_params = posterior.n_samples, posterior.n_params
+        self.n_rows, self.n_params = len(rows.y), posterior.n_params
         prior, d = posterior.prior, posterior.n_features
         assert isinstance(prior, Normal)
         self._has_level = posterior.fit_intercept
@@ -118,98 +121,88 @@ class Predictors(CollapsedPosterior):
         self.inverse, self.inverse_t = 1.0 / np.square(self.root), 1.0 / self.root
         self.center = np.append(location, np.zeros(self.n_params - d))
         mean = np.zeros(d) if posterior.x_mean is None else posterior.x_mean
-        X, offset = posterior.X, posterior.offset
-        self._y = posterior.y
-        self._offset = np.zeros(self.n_rows) if offset is None else offset
+        X, self._y, self._offset = rows.X, rows.y, rows.offset
         self._prior_mean = X @ location - mean @ location
-        if issparse(X):
-            lengths = np.asarray(np.square(scale_columns(X, root)).sum(axis=1)).ravel()
-        else:
-            lengths = np.square(X - mean) @ np.square(root)
-        # Rows minus their mean add up to 0, and would depend on each other. Minus a share of their
-        # mean they are independent, with another intercept
-        mean = mean * root
-        steepness = np.sqrt(np.sum(1.0 / np.maximum(lengths, 1e-24))) * np.linalg.norm(mean)
-        share = 1.0 / max(1.0, steepness) if self._has_level else 0.0
-        self._slope, rest = share * mean, (1.0 - share) * mean
+        self._slope = mean * root
         if issparse(X):
             self._A: Any = scale_columns(X, root).astype(np.float32).tocsr()
-            self._rest = rest.astype(np.float32)
-        else:
-            self._A = (X * root - rest).astype(np.float32)
-            self._rest = np.zeros(d, np.float32)
+            return
+        A, lengths = X * root, np.square(X - mean) @ np.square(root)
+        if self._slope @ self._slope > lengths.mean():
+            # a large mean costs digits. Rows minus their mean add up to 0, and would depend on each
+            # other. Minus a share of their mean they are independent, with another intercept
+            steepness = np.sqrt(np.sum(1.0 / lengths)) * np.linalg.norm(self._slope)
+            share = 1.0 / max(1.0, steepness)
+            A -= (1.0 - share) * self._slope
+            self._slope *= share
+        self._A = A.astype(np.float32)
 
     def _kernel(self) -> Array:
         """``K``, in single precision."""
-        A, rest = self._A, self._rest
+        A = self._A
         if not issparse(A):
             return A @ A.T
         K, back = np.empty((self.n_rows,) * 2, np.float32), A.T.tocsr()
         for rows in row_slices(self.n_rows, self.n_rows, numbers=2**22):
             K[rows] = (A[rows] @ back).toarray()
-        if rest.any():
-            along = (A @ rest).astype(np.float32)
-            K -= along
-            K -= along[:, None]
-            K += rest @ rest
         return K
 
     def _predictors(self, z: Array) -> Array:
         """``A z (C, n)``, without the intercept, for z ``(C, d)``."""
         if not issparse(self._A):
             return matmul_rows(z, self._A.T, _GROUP)
-        u = np.ascontiguousarray((self._A @ np.ascontiguousarray(z.T)).T)
-        return u - np.einsum("cd,d->c", z, self._rest)[:, None] if self._rest.any() else u
+        return np.ascontiguousarray((self._A @ np.ascontiguousarray(z.T)).T)
 
     def _back(self, x: Array) -> Array:
         """``A^T x (C, d)``."""
         if not issparse(self._A):
             return matmul_rows(x, self._A, _GROUP)
-        z = np.ascontiguousarray((self._A.T @ np.ascontiguousarray(x.T)).T)
-        return z - x.sum(axis=1)[:, None] * self._rest if self._rest.any() else z
+        return np.ascontiguousarray((self._A.T @ np.ascontiguousarray(x.T)).T)
 
     # ---- the noise of rows ----------------------------------------------------------------------
 
-    def _set_noise(self, posterior: GLMPosterior, kernel: Array) -> Array:
+    def _set_noise(self, likelihood: Likelihood, kernel: Array) -> Array:
         """Variances D of the rows' own noise, ``K^{-1}``, and the order of the rows, that of K too.
 
         First come rows whose predictor has a side, then those with t = u, and last those with too
         little noise, which keep their own likelihood.
         """
+        n, latent = self.n_rows, latent_of(self._y)
         squares = np.diagonal(kernel).astype(float)
         # for rows that hardly differ
         ridge = _RIDGE * (squares + squares.mean())
-        kernel.flat[:: self.n_rows + 1] += ridge.astype(np.float32)
+        kernel.flat[:: n + 1] += ridge.astype(np.float32)
         inverse = _inverse(kernel.copy())
         alone = 1.0 / np.diagonal(inverse).astype(float)  # variances of predictors given the others
-        scaled = np.sqrt(alone).astype(np.float32)
+        few = max(1.0, _MOST_COPIES * n)  # as empty rows are one
+        most = _MOST_BARE * n if likelihood.bounded_curvature else few
+        # the others' noise is that given rows without any
+        bare = _SHARE * alone < latent.least_noise
+        if np.sum(bare) > most or np.sum(alone < 10.0 * ridge) > few:
+            raise ValueError("too many rows depend on each other, or are too short")
+        scaled = np.sqrt(np.where(bare, 0.0, alone)).astype(np.float32)
 
         def product(x: Array) -> Array:
             return scaled * (inverse @ (scaled * x.ravel().astype(np.float32)))
 
-        n, y = self.n_rows, self._y
         operator = LinearOperator((n, n), product, dtype=np.float32)
         start = probe_generator().standard_normal(n, dtype=np.float32)
         # of a dominant eigenvalue, from inside the spectrum
         options = {"which": "LA", "ncv": min(n, 20), "maxiter": 20, "tol": 0.01, "v0": start}
         low = 1.0 / float(eigsh(operator, 1, return_eigenvectors=False, **options)[0])
         variance = _SHARE * low * alone
-        bare = np.sqrt(variance) < LEAST_SD
-        most = _MOST_BARE if posterior.likelihood.bounded_curvature else 0.0
-        copies = np.mean(alone < 10.0 * ridge)
-        if not (np.mean(bare) <= most and copies <= _MOST_COPIES):
-            raise ValueError("too many rows depend on each other, or are too short")
+        bare |= variance < latent.least_noise
+        if np.sum(bare) > most:
+            raise ValueError("too many rows have little noise of their own")
         variance[bare] = 0.0
-        sided = not posterior.likelihood.whole or y == 0
-        order = np.argsort(np.where(bare, 2, np.where(sided, 0, 1)), kind="stable")
+        order = np.argsort(np.where(bare, 2, np.where(latent.side == 0, 1, 0)), kind="stable")
         if np.any(np.diff(order) < 0):
             kernel, inverse = (np.ascontiguousarray(M[order][:, order]) for M in (kernel, inverse))
             self._A, self._prior_mean = self._A[order], self._prior_mean[order]
-            self._y, self._offset, variance = y[order], self._offset[order], variance[order]
+            self._y, self._offset, variance = self._y[order], self._offset[order], variance[order]
         self._inverse, self._variance = inverse, variance
         m = self._n_noisy = n - int(bare.sum())
-        likelihood = posterior.likelihood
-        self._noise = OwnNoise(likelihood, self._y[:m], variance[:m], self._offset[:m])
+        self._noise = OwnNoise(self._y[:m], variance[:m], self._offset[:m])
         values = RowValues(self._y[m:], offset=self._offset[m:])
         self._bare = likelihood.bind(values, np.float32)
         self._bare_sites = likelihood.bind(values, np.float64)
@@ -219,7 +212,7 @@ class Predictors(CollapsedPosterior):
 
     # ---- the metric -----------------------------------------------------------------------------
 
-    def _set_metric(self, likelihood: Likelihood, kernel: Array) -> None:
+    def _set_metric(self, kernel: Array) -> None:
         """Centre c, weights W, and ``S`` with its root R.
 
         The normal distribution is found with the covariance of a guess of W, and rows as if their
@@ -229,7 +222,7 @@ class Predictors(CollapsedPosterior):
         if m < self.n_rows:  # rows without noise may be copies
             kernel = kernel.astype(float)
         kernel.flat[:: self.n_rows + 1] -= self._variance.astype(kernel.dtype)
-        latent = latent_of(likelihood, self._y)
+        latent = latent_of(self._y)
         variance = np.append(np.square(noise.total), latent.variance[m:])
         W = 1.0 / variance
         W[:k] *= 0.35  # of rows of text, at the end: 0.1 to 0.5
@@ -250,6 +243,8 @@ class Predictors(CollapsedPosterior):
                 c, a = c + part * move, a + part * (force - guess * move)
                 if move @ force < 1e-4 * self.n_rows:
                     break
+        if not np.isfinite(W).all():
+            raise ValueError("no normal distribution is near")
         level = 0.0
         if self._has_level:
             a -= a.mean()  # exactly 0, since the intercept has a flat prior
@@ -432,8 +427,8 @@ def _may_collapse(posterior: GLMPosterior) -> bool:
     if not (posterior.facts.far_from_mode and type(posterior.likelihood) in KINDS):
         return False
     # all labels, or counts of 0, alike say too little about an intercept
-    few = may_collapse(posterior) and posterior.n_samples <= MOST_ROWS
-    return few and bool(np.ptp(posterior.y) > 0)
+    level = posterior.likelihood.level_weight(posterior.y, posterior.weight)
+    return may_collapse(posterior) and level > 0.0
 
 
 def _inverse(K: Array) -> Array:

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.likelihoods import Bernoulli, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Binomial, Poisson, as_totals
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.dynamics import Dynamics
@@ -20,7 +20,7 @@ from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.wide_rows.along_predictors import tuned_step
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
-from skbayes_sgld.wide_rows.own_noise import OwnNoise, inverse_mills
+from skbayes_sgld.wide_rows.own_noise import OwnNoise, inverse_mills, latent_of
 from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_of
 from tests.posterior.test_sparse_rows import make_rows
 
@@ -50,7 +50,26 @@ def with_near_copies():
     return GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), intercept_at_mean=True)
 
 
+def with_copies(kind, weight=None, totals=False):
+    """Rows of which six are copies of others, with other y, and four are empty."""
+    (X, y), rng = make_table(kind), np.random.default_rng(0)
+    X = sparse.vstack([X, X[:6], sparse.csr_array((4, X.shape[1]))]).tocsr()
+    y = np.concatenate([y, y[3:9], y[20:24]])
+    if weight == "random":
+        weight = rng.choice([0.0, 0.6, 1.0, 2.5], len(y))
+    likelihood = Bernoulli() if kind == "labels" else Poisson()
+    if totals:
+        likelihood, y = Binomial(), as_totals(y, 1 + rng.poisson(y))
+    options = {"sample_weight": weight, "intercept_at_mean": True}
+    return GLMPosterior(X, y, likelihood, Normal(scale=SCALE), **options)
+
+
 CASES = {
+    "labels, copies": with_copies("labels"),
+    "labels, weights": with_copies("labels", "random"),
+    "totals, copies": with_copies("labels", totals=True),
+    "counts, copies": with_copies("counts"),
+    "counts, weights": with_copies("counts", "random"),
     "labels": make_posterior(),
     "labels, dense": make_posterior(dense=True),
     "labels, offset": make_posterior(offset=np.linspace(-9.0, 9.0, 50)),
@@ -76,9 +95,9 @@ def run_along(posterior, rows, **options):
 def test_metric_is_that_of_the_prior_and_the_weights(rows):
     posterior, rows = rows
     A = rows._predictors(np.eye(posterior.n_features, dtype=np.float32)).T.astype(float)
-    prior = A @ A.T
-    squares = np.diagonal(prior)
-    prior = prior + np.diag(3e-6 * (squares + squares.mean()) - rows._variance)
+    squares = np.square(A).sum(axis=1)
+    kernel = A @ A.T + np.diag(3e-6 * (squares + squares.mean()))
+    prior = kernel - np.diag(rows._variance)
     assert np.linalg.eigvalsh(prior)[0] > 0
     precision = np.linalg.inv(prior)
     if posterior.fit_intercept:
@@ -90,7 +109,7 @@ def test_metric_is_that_of_the_prior_and_the_weights(rows):
     np.testing.assert_allclose(rows._R @ rows._R.T, expected, atol=1e-4 * size)
     pull = precision @ (rows._c - rows._prior_mean)
     np.testing.assert_allclose(pull, rows._a, atol=1e-3 * np.abs(rows._a).max())
-    np.testing.assert_allclose(rows._inverse @ (A @ A.T), np.eye(len(A)), atol=2e-3)
+    np.testing.assert_allclose(rows._inverse @ kernel, np.eye(len(A)), atol=2e-3)
 
 
 def test_force_is_the_slope_of_the_value_and_small_about_the_centre(rows):
@@ -125,7 +144,7 @@ def test_rows_with_little_noise_keep_their_own_likelihood():
     v = np.random.default_rng(0).standard_normal((1, rows.n_rows)).astype(np.float32)
     changed = v.copy()
     changed[0, -1] += 3.0
-    eta, sign = rows._c[-1] + np.array([v[0, -1], changed[0, -1]]), 2.0 * rows._y[-1] - 1.0
+    eta, sign = rows._c[-1] + np.array([v[0, -1], changed[0, -1]]), 2.0 * rows._y["successes"][-1] - 1.0
     gain = np.diff(-np.logaddexp(0.0, -sign * eta)) - 3.0 * rows._a[-1]
     gain += 0.5 * rows._W[-1] * np.diff(np.square([v[0, -1], changed[0, -1]]))
     np.testing.assert_allclose(rows._value(changed) - rows._value(v), gain, atol=1e-3)
@@ -166,8 +185,13 @@ def test_several_draws_of_a_trajectory_share_its_end():
 
 
 LIKELIHOODS = [
-    (Bernoulli(), 0.0, 8.0),
-    (Bernoulli(), 1.0, 20.0),
+    (Binomial(), as_totals(0.0, 1.0), 8.0),
+    (Binomial(), as_totals(1.0, 1.0), 20.0),
+    (Binomial(), as_totals(0.0, 3.0), 8.0),
+    (Binomial(), as_totals(40.0, 40.0), 8.0),
+    (Binomial(), as_totals(1.0, 2.0), 8.0),
+    (Binomial(), as_totals(5.0, 7.5), 12.0),
+    (Binomial(), as_totals(0.5, 0.5), 25.0),
     (Poisson(), 0.0, 8.0),
     (Poisson(), 1.0, 8.0),
     (Poisson(), 7.0, 8.0),
@@ -176,7 +200,7 @@ LIKELIHOODS = [
 
 def exact_density(likelihood, y, v, sd, offset):
     """Predictors u, and their density given v and y on them."""
-    center = np.log(max(y, 0.5)) - offset
+    center = latent_of(np.atleast_1d(y)).mean[0] - offset
     u = np.linspace(min(v, center) - 12.0 * sd, max(v, center) + 12.0 * sd, 400_001)
     value = likelihood.log_density((u + offset)[None, None], np.full(len(u), y))[0]
     value = value - 0.5 * np.square((u - v) / sd)
@@ -189,13 +213,13 @@ def exact_density(likelihood, y, v, sd, offset):
 def test_predictors_given_those_without_noise_have_the_exact_moments(likelihood, y, sd, v):
     n, offset = 20_000, 0.7
     ones = np.ones(n)
-    noise = OwnNoise(likelihood, y * ones, sd**2 * ones, offset * ones)
+    noise = OwnNoise(np.full(n, y), sd**2 * ones, offset * ones)
     draws = noise.draw(v * ones, np.random.default_rng(0))
     u, density, _ = exact_density(likelihood, y, v, sd, offset)
     mean, rate = density @ u, density @ np.exp(np.minimum(u, 30.0))
     spread = np.sqrt(density @ np.square(u - mean))
     # the logistic distribution's excess kurtosis is left out
-    slack = 0.02 if isinstance(likelihood, Bernoulli) else 0.0
+    slack = 0.02 if isinstance(likelihood, Binomial) else 0.0
     assert draws.mean() == pytest.approx(mean, abs=(4.0 / np.sqrt(n) + slack) * spread)
     assert draws.std() == pytest.approx(spread, rel=0.03 + slack)
     if isinstance(likelihood, Poisson):  # fitted rates are those of the likelihood itself
@@ -205,8 +229,9 @@ def test_predictors_given_those_without_noise_have_the_exact_moments(likelihood,
 
 @pytest.mark.parametrize(("likelihood", "y", "sd"), LIKELIHOODS)
 def test_scores_are_those_of_the_integrated_likelihood(likelihood, y, sd):
-    v = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) * sd
-    noise = OwnNoise(likelihood, np.full(5, y), np.full(5, sd**2), np.zeros(5))
+    y5 = np.full(5, y)
+    v = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) * sd + latent_of(y5).mean
+    noise = OwnNoise(y5, np.full(5, sd**2), np.zeros(5))
     score, curvature = noise.score_and_curvature(v)
     means = np.array([exact_density(likelihood, y, x, sd, 0.0) for x in v], dtype=object)
     exact = np.array([(u * p).sum() for u, p, _ in means])
@@ -223,7 +248,7 @@ def test_inverse_mills_ratio_is_finite_far_out():
 def test_rows_and_models_of_other_kinds_are_not_taken():
     wide = {"n": 120, "d": 500}
     assert predictors_of(make_posterior(**wide)) is not None
-    assert predictors_of(make_posterior(**wide, sample_weight=np.full(120, 2.0))) is None
+    assert predictors_of(make_posterior(**wide, sample_weight=np.full(120, 2.0))) is not None
     assert predictors_of(make_posterior(**wide, intercept_prior=Normal(2.0))) is None
     assert predictors_of(make_posterior("counts", **wide, scale=0.5)) is None  # too little noise
     X, y = make_table("labels", 120, 500)
