@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, Poisson, as_totals
 from skbayes_sgld.posterior import GLMPosterior
@@ -20,6 +21,7 @@ from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.wide_rows.along_predictors import tuned_step
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
+from skbayes_sgld.wide_rows.equal_rows import distinct_rows
 from skbayes_sgld.wide_rows.own_noise import OwnNoise, inverse_mills, latent_of
 from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_of
 from tests.posterior.test_sparse_rows import make_rows
@@ -144,7 +146,10 @@ def test_rows_with_little_noise_keep_their_own_likelihood():
     v = np.random.default_rng(0).standard_normal((1, rows.n_rows)).astype(np.float32)
     changed = v.copy()
     changed[0, -1] += 3.0
-    eta, sign = rows._c[-1] + np.array([v[0, -1], changed[0, -1]]), 2.0 * rows._y["successes"][-1] - 1.0
+    eta, sign = (
+        rows._c[-1] + np.array([v[0, -1], changed[0, -1]]),
+        2.0 * rows._y["successes"][-1] - 1.0,
+    )
     gain = np.diff(-np.logaddexp(0.0, -sign * eta)) - 3.0 * rows._a[-1]
     gain += 0.5 * rows._W[-1] * np.diff(np.square([v[0, -1], changed[0, -1]]))
     np.testing.assert_allclose(rows._value(changed) - rows._value(v), gain, atol=1e-3)
@@ -252,7 +257,7 @@ def test_rows_and_models_of_other_kinds_are_not_taken():
     assert predictors_of(make_posterior(**wide, intercept_prior=Normal(2.0))) is None
     assert predictors_of(make_posterior("counts", **wide, scale=0.5)) is None  # too little noise
     X, y = make_table("labels", 120, 500)
-    twice = sparse.vstack([X, X[:5]]).tocsr(), np.append(y, y[:5])
+    twice = sparse.vstack([X, 1.0001 * X[:5]]).tocsr(), np.append(y, y[:5])
     assert predictors_of(GLMPosterior(*twice, Bernoulli(), Normal(scale=SCALE))) is None
     assert predictors_of(GLMPosterior(X, np.zeros(120), Poisson(), Normal(scale=SCALE))) is None
 
@@ -288,3 +293,50 @@ def test_default_fits_of_few_wide_rows_move_predictors(kind):
     assert isinstance(choices["sampler"].value, CollapsedHMC)
     assert choices["parameterization"].value == "centered"
     assert model.result_.mode is None and 0.7 < model.result_.acceptance <= 1.0
+
+
+def test_equal_rows_are_one_row_of_their_total_or_sum():
+    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
+    y, weight = np.array([1.0, 0.0, 0.0, 1.0, 1.0]), np.array([1.0, 0.5, 3.0, 0.0, 2.0])
+    for rows in (X, X.toarray()):
+        labels = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight)
+        found = distinct_rows(labels, 2)
+        np.testing.assert_array_equal(sparse.csr_array(found.X).toarray(), X[:2].toarray())
+        np.testing.assert_array_equal(found.y["successes"], [1.0, 2.0])
+        np.testing.assert_array_equal(found.y["trials"], [4.0, 2.5])
+        offset = np.log([1.0, 2.0, 3.0, 4.0, 5.0])
+        counts = GLMPosterior(rows, 2.0 * y, Poisson(), Normal(), offset=offset)
+        found = distinct_rows(counts, 3)
+        np.testing.assert_array_equal(found.y, [2.0, 2.0, 2.0])
+        np.testing.assert_allclose(np.exp(found.offset), [4.0, 7.0, 4.0])
+    # labels of copies with different offsets are no total
+    labels = GLMPosterior(X, y, Bernoulli(), Normal(), offset=offset)
+    assert distinct_rows(labels, 4) is None
+    assert len(distinct_rows(labels, 5).y) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["labels", "counts"])
+def test_rows_with_copies_have_the_posterior_of_another_sampler(kind):
+    posterior = with_copies(kind)
+    estimator = SGLDLogisticRegression if kind == "labels" else SGLDPoissonRegressor
+    X, y = posterior.X, posterior.y
+    X = sparse.hstack([X, sparse.random_array((X.shape[0], 100), density=0.1, rng=0)]).tocsr()
+    settings = {"prior": Normal(scale=SCALE), "n_draws": 2000, "random_state": 0}
+    fits = [
+        estimator(**settings, **other).fit(X, y)
+        for other in ({}, {"sampler": "hmc", "parameterization": "row_space"})
+    ]
+    assert isinstance(fits[0].result_.choices["sampler"].value, CollapsedHMC)
+    assert not isinstance(fits[1].result_.choices["sampler"].value, CollapsedHMC)
+    functions = sparse.vstack([X[:6], X[-5:], sparse.eye_array(X.shape[1], format="csr")[:20]])
+    moments = []
+    for fit in fits:
+        draws = fit.result_.draws.values
+        u = draws[..., :-1] @ functions.toarray().T + draws[..., -1:]
+        moments.append(
+            [(x.mean((0, 1)), x.std((0, 1)), effective_sample_size(x)) for x in (u, u**2)]
+        )
+    for (mean, sd, n), (other, other_sd, m) in zip(*moments, strict=True):
+        z = (mean - other) / np.sqrt(sd**2 / n + other_sd**2 / m)
+        assert np.abs(z).max() < 4.5 and np.sqrt(np.square(z).mean()) < 1.5
