@@ -29,6 +29,7 @@ from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap, Contrasts
 from skbayes_sgld.posterior.design import DenseDesign, Design
 from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.one_hot import Levels, LevelSum, levels_of
 from skbayes_sgld.posterior.parameters import linear_parameters
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
@@ -250,7 +251,27 @@ class GLMPosterior(BasePosterior):
 
     def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:
         """Log likelihood of all rows; by sufficient statistics, if these are known."""
-        return self.row_sum(dtype) if self._statistics is None else _StatisticsSum(self)
+        if self._statistics is not None:
+            return _StatisticsSum(self)
+        found = self._levels
+        return self.row_sum(dtype) if found is None else self._level_sum(found, dtype)
+
+    @property
+    def _levels(self) -> Levels | None:
+        """Factor that has most of the columns; None without one."""
+        if not self._sums.searched:
+            self._sums.searched = True
+            if self.fit_intercept and not self.n_own and not issparse(self.X):
+                self._sums.levels = levels_of(self.X)
+        return self._sums.levels
+
+    def _level_sum(self, found: Levels, dtype: type) -> LevelSum:
+        if dtype not in self._sums.by_level:
+            kernel, wide = self.likelihood.bind(self.values, dtype), self._coefficient_map()
+            self._sums.by_level[dtype] = LevelSum.of(
+                self.X, self.x_mean, found, kernel, wide, dtype
+            )
+        return self._sums.by_level[dtype]
 
     def design_rows(self, rows: slice) -> Any:
         """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
@@ -658,9 +679,17 @@ class GLMPosterior(BasePosterior):
 class SharedSums(dict[type, RowSum]):
     """Sums over one set of rows under one likelihood, by the dtype of their products.
 
+    Besides, sums of rows sorted by a factor, if one that has most of the columns was found.
+
     All posteriors of these rows and this likelihood hold this one object: copies under another
     prior share it, and a posterior of other rows or of another likelihood has a new one.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_level: dict[type, LevelSum] = {}
+        self.levels: Levels | None = None
+        self.searched = False
 
 
 class _StatisticsSum:
