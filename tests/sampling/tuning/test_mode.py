@@ -12,6 +12,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
 from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal, StudentT
 from skbayes_sgld.sampling import ControlVariate
 from skbayes_sgld.sampling.metric import Diagonal
@@ -208,3 +209,23 @@ def test_steps_that_are_cut_short_take_no_second_derivatives(monkeypatch):
     assert np.log2(fraction) == pytest.approx(-5.0, abs=1.01)
     assert end.value > at.value
     assert len(expanded) == 2  # at the whole step, and at the end
+
+
+def test_a_climb_replaces_newton_steps_that_outlying_rows_make_many(monkeypatch):
+    rng = np.random.default_rng(2)
+    n, counts, expand = 9000, [], RowSum.expand
+    X = rng.lognormal(2.5, 1.2, (n, 1)) * rng.gamma(2.0, 0.5, (n, 6))
+    X /= X.std(axis=0)
+    y = np.where(rng.random(n) < 0.03, rng.choice(4, n), X[:, 0] > 1.0).astype(float)
+    X[rng.choice(n, 6)] *= 8.0
+    posterior = GLMPosterior(X, y, Categorical(4), Normal(scale=2.5), intercept_at_mean=True)
+
+    def counted(rows, theta):
+        counts.append(rows.design.shape[0] == n)
+        return expand(rows, theta)
+
+    monkeypatch.setattr(RowSum, "expand", counted)
+    found, of_all = tuning.newton_mode(posterior, posterior.start()), sum(counts)
+    assert of_all <= 5  # 8 by Newton's steps alone
+    exact = mode_of(posterior)
+    assert np.square(found.metric.whiten((found.theta - exact.theta)[None])).sum() < 1e-8
