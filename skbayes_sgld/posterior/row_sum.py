@@ -10,6 +10,7 @@ rows: 1e-5 for a thousand rows and predictors of order 10. Sums over blocks are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -81,6 +82,12 @@ class RowSum:
         rows[:, :width] = held
         # predictors take 1.3 to 2 times as long from rows as from their transpose
         return rows, np.ascontiguousarray(held.T)
+
+    def for_few_passes(self) -> RowSum:
+        """Sum that makes no copies of the rows: they cost as much as twenty passes."""
+        other = copy(self)
+        vars(other)["_single"] = None
+        return other
 
     def _derivatives(self, theta: Array, group: int | None, *orders: int) -> list[Array]:
         """Log likelihood ``(C,)``, of order 0, and its gradient in the coefficients, of order 1.

@@ -91,6 +91,13 @@ class BoundGradient:
         """Score that each row adds to the estimate, in its local parameters ``(C, n_local, B)``."""
         raise NotImplementedError
 
+    def bind_move(self, metric: Metric) -> Callable[[Array, Any, float], Array] | None:
+        """Function ``(theta, batch, eta)`` for a move under a metric, if one costs less.
+
+        It returns ``theta + eta G g`` as a new array. None: the gradient is computed.
+        """
+        return None
+
     def begin(self, theta: Array) -> State:
         """Arrays that the estimator keeps for each chain between steps, chains first."""
         return {}
@@ -200,17 +207,15 @@ class Dynamics:
     def move(self, state: State, batch: Any, eta: float) -> Array:
         """``theta + eta G clip(g)``, a new array."""
         theta = state["theta"]
-        if self._moves_by_parameter:
-            gradient: Any = self.gradient
-            return gradient.move(theta, batch, eta, self.metric.diagonal)
+        if self._own_move is not None:
+            return self._own_move(theta, batch, eta)
         move = self.drift(theta, batch, state) * eta
         move += theta
         return move
 
     @cached_property
-    def _moves_by_parameter(self) -> bool:
-        diagonal = self.clip is None and self.metric.diagonal is not None
-        return diagonal and hasattr(self.gradient, "move")
+    def _own_move(self) -> Callable[[Array, Any, float], Array] | None:
+        return None if self.clip is not None else self.gradient.bind_move(self.metric)
 
     def log_density_at(self, theta: Array) -> Array:
         """Log density ``(C,)`` from all rows."""

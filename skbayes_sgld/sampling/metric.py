@@ -187,7 +187,7 @@ class Dense(Metric):
 
         From there on a root in float64 does not fit in the cache.
         """
-        return self._single.in_groups_of(self._group) if self.n_params >= 256 else self
+        return self._single.in_groups_of(self._group) if self.n_params >= 128 else self
 
     def stored(self) -> Metric:
         """Metric without the matrices that follow from its root."""

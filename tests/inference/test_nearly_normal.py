@@ -136,12 +136,24 @@ def test_batches_estimate_the_gradient_without_bias():
     X, y = binary("skewed")
     plan = plan_of(X, y)
     gradient = plan.run.dynamics.in_groups_of(None).gradient
-    assert gradient.posterior.n_always > 0  # rows of large steps are read in every batch
+    assert len(gradient.always) > 0  # rows of large steps are read in every batch
     theta = plan.mode.theta + plan.mode.metric.sqrt(np.random.default_rng(0).normal(size=(1, 66)))
-    every = np.arange(gradient.posterior.n_samples)[None, None]
+    every = np.arange(len(gradient.drawn))[None, None]
     estimate = gradient(theta, gradient.prepare(every)[0])
     error = plan.mode.metric.sqrt_t(estimate - plan.posterior.grad(theta))
     assert np.abs(error).max() < 1e-3  # the curvature was added up in single precision
+
+
+@pytest.mark.parametrize("eta", [0.3, 1.0])
+def test_moves_are_those_of_the_gradient_and_the_metric(eta):
+    plan = plan_of(*binary("skewed"))
+    dynamics = plan.run.dynamics.in_groups_of(None)
+    gradient, metric, rng = dynamics.gradient, plan.mode.metric, np.random.default_rng(0)
+    theta = plan.mode.theta + metric.sqrt(rng.normal(size=(3, 66)))
+    batch = gradient.prepare(rng.integers(len(gradient.drawn), size=(1, 3, 40)))[0]
+    expected = theta + eta * (gradient(theta, batch) @ metric.root) @ metric.root.T
+    moved = dynamics.move({"theta": theta}, batch, eta)
+    np.testing.assert_allclose(metric.whiten(moved - expected), 0.0, atol=1e-5)
 
 
 def test_injected_and_batch_noise_add_up():
@@ -162,7 +174,7 @@ def test_the_noise_of_batches_is_known():
     rng, size = np.random.default_rng(0), plan.run.batch_size
     normals, rows = (
         rng.standard_normal((400, 66)),
-        rng.integers(gradient.posterior.n_samples, size=(1, 400, size)),
+        rng.integers(len(gradient.drawn), size=(1, 400, size)),
     )
     theta = plan.mode.theta + metric.sqrt(normals)
     noise = gradient(theta, gradient.prepare(rows)[0]) - plan.posterior.grad(theta)

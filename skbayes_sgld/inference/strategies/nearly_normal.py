@@ -44,11 +44,12 @@ from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.sampling.compensated import Compensated
 from skbayes_sgld.sampling.gradients import ControlVariate
+from skbayes_sgld.sampling.gradients.about_mean import AboutMean
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.leverage import Split
+from skbayes_sgld.sampling.tuning.leverage import phrase_of
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 
@@ -92,18 +93,18 @@ class NearlyNormal(Strategy):
     def plan(cls, task: Task) -> Plan | Task:
         """Plan with steps of size 1; or the task, if the posterior is not nearly normal."""
         posterior: Any = task.posterior
-        rounded = posterior.rounded(density=True)
-        rows = rounded.row_sum(np.float32)
+        rounded = posterior.rounded()
+        rows = rounded.row_sum(np.float32).for_few_passes()
         lost = np.linalg.LinAlgError  # a curvature that is not positive definite
         with one_blas_thread(), np.errstate(all="ignore"), suppress(lost):
             near = _near(rounded, rows, _probes(task.seed, posterior.n_params))
             if near is None:
                 return task
             check_mode(posterior, near.theta)
-            errors = _errors(rounded, near, task.seed)
+            errors = _errors(rounded, rows, near, task.seed)
             if errors[0] < _MOST_ERROR:
-                found = _sampled(posterior, rows, near)
-                return task if found is None else _planned(task, found, *errors)
+                found = _sampled(rows, near)
+                return task if found is None else _planned(task, rounded, near, found, *errors)
         return task
 
 
@@ -133,17 +134,14 @@ class Sampled(NamedTuple):
 
     Attributes
     ----------
-    mode : Mode
-        Mean and metric, with the expansion of the rows that batches are drawn from.
-    always : ndarray of int
-        Rows that every batch reads.
+    always : ndarray of bool of shape (n,)
+        Whether every batch reads a row.
     size : int
         Rows of a batch, besides.
     noise : ndarray of shape (P, P)
         Covariance of the noise of a batch of one row, in the coordinates of the metric.
     """
 
-    mode: Mode
     always: Array
     size: int
     noise: Array
@@ -159,7 +157,7 @@ def _near(posterior: Any, rows: RowSum, moves: Array) -> Near | None:
     subset = posterior.subset(slice(None, None, max(1, posterior.n_samples // (10 * P))))
     theta = posterior.start()
     metric = Dense.from_curvature(subset.expand(theta).curvature)
-    climb = partial(climb_whitened, posterior.bind_value_and_grad(group=None), theta, metric)
+    climb = partial(climb_whitened, partial(_value_and_grad, posterior, rows), theta, metric)
     whitened = climb(np.zeros(P), maxiter=_MOST_CLIMBS, gtol=_STEEPEST)
     theta = theta + metric.sqrt(whitened[None])[0]
     metric = Dense.from_curvature(subset.expand(theta).curvature)
@@ -176,21 +174,22 @@ def _near(posterior: Any, rows: RowSum, moves: Array) -> Near | None:
             return None
         variance = predictor_variances(rows, metric.sqrt(moves))
         theta = _settled(posterior, rows, theta, variance, metric, 0.01)
-        near = Near(theta, metric, averages._replace(variance=variance), expansion)
-        if np.square(metric.whiten((theta - expansion.theta)[None])).sum() < 0.02 * P:
-            return near
+        move = theta - expansion.theta
+        if move @ H @ move < 0.02 * P:
+            return Near(theta, metric, averages._replace(variance=variance), expansion)
     return None
 
 
 @stage("pilots")
-def _sampled(posterior: Any, rows: RowSum, near: Near) -> Sampled | None:
+def _sampled(rows: RowSum, near: Near) -> Sampled | None:
     """Rows of a batch and their noise; None if they are many."""
-    n = posterior.n_samples
+    n = rows.design.shape[0]
     square = squared_rests(rows, near.theta, near.rows.variance, near.expansion.of_rows)
     # length in sds of the step that a row of a batch of one makes, and in its largest coordinate
     length, largest = n * np.sqrt(square * near.rows.variance), np.zeros(n)
     some = np.argsort(-length)[:_MOST_LOOKED_AT]
-    moves = near.metric.in_groups_of(None).scale(rows.design.rows(some).astype(float))
+    metric = near.metric.rounded().in_groups_of(None)
+    moves = metric.scale(rows.design.rows(some))
     share = np.abs(moves / near.metric.marginal_sd).max(axis=1)
     largest[some] = share * length[some] / np.sqrt(near.rows.variance[some])
     reach, size = np.maximum(length / _LONGEST, largest / _LONGEST_IN_ONE), _FEWEST
@@ -198,23 +197,13 @@ def _sampled(posterior: Any, rows: RowSum, near: Near) -> Sampled | None:
         size += size // 4
     if 4 * size > n:
         return None
-    high = reach > size
-    always, expansion = np.flatnonzero(high), near.expansion
-    if len(always):
-        few = posterior.take(always).row_sum()
-        score, curvature = (each[always].astype(float) for each in near.rows[2:4])
-        expansion = Expansion(
-            expansion.theta,
-            expansion.grad - few.pullback(score[None]),
-            expansion.curvature - few.gram(curvature),
-            tuple(each[~high] for each in expansion.of_rows),
-        )
-        square = np.where(high, 0.0, square)
-    noise = near.metric.sqrt_t(near.metric.sqrt_t(rows.gram(square)).T) * (n - len(always))
+    always = reach > size
+    square[always] = 0.0
+    n_drawn = n - np.count_nonzero(always)
+    noise = metric.sqrt_t(metric.sqrt_t(rows.gram(square)).T) * n_drawn
     most = largest_eigenvalue_of(lambda z: noise @ z, len(noise))
     size = max(size, int(np.ceil(most / _MOST_NOISE)))
-    mode = Mode(near.theta, near.metric, expansion)
-    return None if 4 * size > n else Sampled(mode, always, size, noise)
+    return None if 4 * size > n else Sampled(always, size, noise)
 
 
 def _probes(seed: int, P: int) -> Array:
@@ -224,7 +213,7 @@ def _probes(seed: int, P: int) -> Array:
 
 
 @stage("pilots")
-def _errors(posterior: Any, near: Near, seed: int) -> tuple[float, float]:
+def _errors(posterior: Any, rows: RowSum, near: Near, seed: int) -> tuple[float, float]:
     """Bounds on the errors of means, in sds, and sds, relative: of the normal, and of the steps.
 
     With phi the log ratio of the posterior to the normal distribution and r its gradient, in
@@ -233,11 +222,17 @@ def _errors(posterior: Any, near: Near, seed: int) -> tuple[float, float]:
     r. Errors of steps of size 1 are of an order higher: there is a further factor r.
     """
     normals = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + _DRAWS), near.theta.size)
-    value, grad = posterior.value_and_grad(near.theta + near.metric.sqrt(normals))
+    value, grad = _value_and_grad(posterior, rows, near.theta + near.metric.sqrt(normals))
     phi = value + 0.5 * np.square(normals).sum(axis=1)
     rest = near.metric.sqrt_t(grad) + normals
     largest = float(np.sqrt(np.square(rest).mean(axis=0).max()))
     return float(phi.std()) * largest, float(phi.std()) * largest**2
+
+
+def _value_and_grad(posterior: Any, rows: RowSum, theta: Array) -> tuple[Array, Array]:
+    """Log density ``(C,)`` and its gradient ``(C, P)``, by few passes over the rows."""
+    value, grad = rows.value_and_grad(theta, group=None)
+    return value + posterior.log_prior(theta), grad + posterior.grad_log_prior(theta)
 
 
 def _settled(
@@ -259,19 +254,38 @@ def _settled(
     return theta
 
 
-def _planned(task: Task, found: Sampled, of_normal: float, of_steps: float) -> Plan | Task:
-    """Plan of steps on batches; or the task, if they overflow from far out."""
-    posterior: Any = task.posterior
-    mode, always = found.mode, found.always
-    sampled = posterior.always_reading(always) if len(always) else posterior
+def _about_mean(posterior: Any, near: Near, always: Array) -> AboutMean:
+    """Gradient about the mean of the normal distribution."""
+    at = near.expansion
+    force = near.metric.sqrt_t((at.grad + posterior.grad_log_prior(at.theta[None])[0])[None])
+    return AboutMean(
+        posterior,
+        expansion=at,
+        rows=at.of_rows,
+        mean=at.theta + near.metric.sqrt(force)[0],
+        drawn=np.flatnonzero(~always),
+        always=np.flatnonzero(always),
+    )
+
+
+def _planned(
+    task: Task, rounded: Any, near: Near, found: Sampled, of_normal: float, of_steps: float
+) -> Plan | Task:
+    """Plan of steps on batches; or the task, if they overflow from far out.
+
+    ``rounded`` is the posterior with gradients in single precision.
+    """
+    posterior, mode = task.posterior, Mode(near.theta, near.metric, near.expansion)
     noise = NoiseLevel(_UNKNOWN * _MOST_NOISE * found.size)
+    gradient = _about_mean(rounded, near, found.always)
     for size in (found.size, 2 * found.size, 4 * found.size):
         why = f"batches of {size:,} add noise that is known, and left out of that of the steps"
-        why += Split(sampled, mode).phrase
+        why += phrase_of(len(gradient.always))
         choices = {"gradient": Choice(ControlVariate(), why), "batch_size": Choice(size, why)}
-        run = draft(task, SGLD(), RowsRead(choices, sampled, mode, noise), mode)
+        run = draft(task, SGLD(), RowsRead(choices, posterior, mode, noise), mode)
         metric = Compensated(run.dynamics.metric.rounded(), found.noise / size)
-        run = replace(run, dynamics=replace(run.dynamics, metric=metric))
+        dynamics = replace(run.dynamics, gradient=gradient, metric=metric)
+        run = replace(run, dynamics=dynamics, n_samples=len(gradient.drawn))
         if pilots.holds_far_out(run, mode, 1.0, task.seed):
             break
     else:

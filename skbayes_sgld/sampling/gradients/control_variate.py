@@ -86,12 +86,18 @@ class ExpandedGradient(MinibatchGradient):
         rest += bound.score(u, rows)
         return rest
 
+    def rest(self, theta: Array, batch: Any) -> Array:
+        """Estimate of what the expansion leaves of the log likelihood's gradient ``(C, P)``."""
+        bound, rows = batch[:2]
+        rest: Array = bound.pullback(self.row_score(theta, batch), rows)
+        rest *= self.posterior.n_samples / bound.size
+        return rest
+
     def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """Estimate of the gradient."""
         assert self.expansion is not None
-        bound, rows = batch[:2]
-        grad = bound.pullback(self.row_score(theta, batch), rows)
-        grad = self._estimate(grad, bound.size, theta)
+        grad = self.rest(theta, batch)
+        grad += self.posterior.grad_log_prior(theta)
         grad += self.expansion.grad
         away = theta - self.expansion.theta
         grad -= matmul_rows(away, self.expansion.curvature, self.group or len(theta))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import repeat
 from typing import Any
 
@@ -12,6 +12,7 @@ from skbayes_sgld.posterior.base import BasePosterior, Batches
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
+from skbayes_sgld.sampling.metric import Metric
 
 
 @dataclass(eq=False)
@@ -61,8 +62,12 @@ class SeparatePriorGradient(MinibatchGradient):
     slope: Any = None
     _factors: tuple[Any, Array, Array] | None = field(default=None, init=False)
 
-    def move(self, theta: Array, batch: Any, eta: float, diagonal: Array) -> Array:
-        """``theta + eta G g``, a new array."""
+    def bind_move(self, metric: Metric) -> Callable[[Array, Any, float], Array] | None:
+        """Function for a move under a diagonal metric."""
+        diagonal = metric.diagonal
+        return None if diagonal is None else partial(self._move, diagonal)
+
+    def _move(self, diagonal: Array, theta: Array, batch: Any, eta: float) -> Array:
         bound, rows = batch
         sizes = eta, bound.size
         if self._factors is None or self._factors[0] != sizes:

@@ -51,10 +51,14 @@ class Split(NamedTuple):
     @property
     def phrase(self) -> str:
         """Phrase on the rows that every batch reads, for the reasons in the plan."""
-        m = self.posterior.n_always
-        rows = "a row" if m == 1 else f"{m:,} rows"
-        verb = "is" if m == 1 else "are"
-        return f"; besides, {rows} of high leverage {verb} in every batch" if m else ""
+        return phrase_of(self.posterior.n_always)
+
+
+def phrase_of(n_always: int) -> str:
+    """Phrase on the number of rows that every batch reads; empty if there are none."""
+    rows = "a row" if n_always == 1 else f"{n_always:,} rows"
+    verb = "is" if n_always == 1 else "are"
+    return f"; besides, {rows} of high leverage {verb} in every batch" if n_always else ""
 
 
 def least_bound(posterior: BasePosterior) -> float:
