@@ -34,6 +34,9 @@ MAX_DENSE = 4000  # parameters; with more, no P by P matrix is formed
 BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in cache
 ROW_BLOCK = 8192  # most rows in a block, so that temporaries of a few chains stay in cache
 _FEWEST_ROWS = 32
+# Rows of a product that BLAS rounds alike, whatever their order: rows 13 to 16 of 16 are rounded in
+# another way, in float32 or with AVX-512
+ALIKE = 8
 GROUP = 4  # chains of a product, so that rounding does not depend on the number of chains
 _BY_ENTRIES = (
     6  # rows of matrices of which many are factored entry by entry, in a third of the time

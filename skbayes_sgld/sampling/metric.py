@@ -15,7 +15,14 @@ from typing import Any, Self
 import numpy as np
 from scipy import linalg
 
-from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, largest_eigenvalue_of, matmul_rows
+from skbayes_sgld._linalg import (
+    ALIKE,
+    GROUP,
+    MAX_DENSE,
+    inverse_root,
+    largest_eigenvalue_of,
+    matmul_rows,
+)
 from skbayes_sgld._typing import Array
 
 
@@ -183,9 +190,9 @@ class Dense(Metric):
         return Dense(self._root.astype(np.float32))
 
     def rounded(self) -> Metric:
-        """Metric with the root in float32, from 256 parameters on.
+        """Metric with the root in float32, from 128 parameters on.
 
-        From there on a root in float64 does not fit in the cache.
+        From there on a product takes half of the time.
         """
         return self._single.in_groups_of(self._group) if self.n_params >= 128 else self
 
@@ -202,8 +209,7 @@ class Dense(Metric):
         x = x.astype(self.dtype, copy=False)
         if x.ndim == 2:
             return matmul_rows(x, self._root_t, self._group or len(x))
-        # 16 rows of noise in a product, so that draws do not depend on the block size
-        return matmul_rows(x.reshape(-1, x.shape[-1]), self._root_t, 16).reshape(x.shape)
+        return matmul_rows(x.reshape(-1, x.shape[-1]), self._root_t, ALIKE).reshape(x.shape)
 
     def sqrt_t(self, x: Array) -> Array:
         """``R^T x``."""
@@ -211,11 +217,11 @@ class Dense(Metric):
 
     def whiten(self, x: Array) -> Array:
         """``R^{-1} x``."""
-        return matmul_rows(x, self._inverse_t, 16)
+        return matmul_rows(x, self._inverse_t, ALIKE)
 
     def whiten_t(self, x: Array) -> Array:
         """``R^{-T} x``."""
-        return matmul_rows(x, self._inverse_t.T, 16)
+        return matmul_rows(x, self._inverse_t.T, ALIKE)
 
     def scaled(self, factor: Any) -> Metric:
         """``diag(factor) R``."""

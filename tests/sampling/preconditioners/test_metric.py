@@ -175,3 +175,14 @@ def test_a_rounded_root_is_the_root_to_single_precision_row_by_row():
         np.testing.assert_allclose(narrow, exact, rtol=0, atol=1e-5)
         assert not np.array_equal(narrow, exact)
         np.testing.assert_array_equal(getattr(rounded, name)(z[4:5]), narrow[4:5])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [40, 301])
+def test_noise_does_not_depend_on_the_steps_that_are_drawn_with_it(dtype, size):
+    rng = np.random.default_rng(0)
+    metric = Dense(rng.standard_normal((size, size)).astype(dtype))
+    normals = rng.standard_normal((2, 21, size))
+    together = metric.sqrt(normals)
+    for first in (1, 5, 8, 13):
+        np.testing.assert_array_equal(metric.sqrt(normals[:, first:]), together[:, first:])
