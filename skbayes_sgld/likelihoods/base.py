@@ -22,7 +22,7 @@ increasing cut points, overrides :meth:`Likelihood.constrain_own` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -393,6 +393,23 @@ class Likelihood(Component):
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability ``(C, B)`` that an observation is at most ``y``, of shape ``(C, 1)``."""
         raise self._undefined("cdf")
+
+    def ratios(self, u: Array) -> Callable[[float, int], Array]:
+        """Function from a count k, and a number c, to ratios of probabilities ``(c, B)``.
+
+        They are those of ``k + 1`` over those of k, in the first c of the C rows of u.
+        """
+        raise self._undefined("ratios")
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether :meth:`ratios` is that of the distribution function: defined with it or after."""
+        owners = type(self).__mro__
+
+        def owner(name: str) -> int:
+            return next(i for i, each in enumerate(owners) if name in vars(each))
+
+        return type(self).ratios is not Likelihood.ratios and owner("ratios") <= owner("cdf")
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation ``(C, B)``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,6 +129,16 @@ class BetaBinomial(Binomial):
             if rows.any():
                 out[rows] = function(u[rows], trials[rows], k[rows])
         return np.where(upper, 1.0 - out, out)
+
+    def ratios(self, u: Array) -> Callable[[float, int], Array]:
+        """``(n - k) (a + k) / ((k + 1) (b + n - 1 - k))``; 0 from n on."""
+        (a, b), trials = self._shapes(u), self._trials(u)[:, :1]
+
+        def ratio(k: float, rows: int) -> Array:
+            left = np.maximum(trials[:rows] - k, 0.0)
+            return left / (k + 1.0) * (a[:rows] + k) / (b[:rows] + np.maximum(left - 1.0, 0.0))
+
+        return ratio
 
     def _shapes(self, u: Array) -> tuple[Array, Array]:
         """Shapes a and b of the beta distribution."""

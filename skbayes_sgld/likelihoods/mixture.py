@@ -56,8 +56,22 @@ class Mixture:
         returns ``(r, m)``.
         """
         u = self.u if len(rows) == len(self.u) else self.u[rows]
-        means: Array = function(u, rows) @ self.weights
+        return self.average(function(u, rows), rows)
+
+    def average(self, values: Array, rows: Array | slice) -> Array:
+        """Means ``(r,)`` over the components of values ``(r, m)`` of some of the rows."""
+        means: Array = values @ self.weights
         return means
+
+    def some(self, rows: Array) -> Mixture:
+        """Mixtures of some of the rows."""
+        return Mixture(self.u[rows], self.weights)
+
+    def settle(self, error: Array | float, margin: Array) -> None:
+        """Count the errors of means, unless they are far below the margin of a whole number."""
+
+    def add_errors(self, rows: Array, some: Mixture) -> None:
+        """Add the errors of mixtures of some of the rows to those of these rows."""
 
     def log_mean(self, function: Callable[[Array, Array], Array]) -> Array:
         """Logs ``(n,)`` of the means of exponentials of a function, as :meth:`mean` takes it."""

@@ -161,6 +161,12 @@ class NegativeBinomial(Poisson):
         out[many] = np.where(whole[many] < 0, 0.0, above)
         return out
 
+    def ratios(self, u: Array) -> Callable[[float, int], Array]:
+        """``(k + r) / (k + 1) mu / (mu + r)``."""
+        t = clip_log(u[:, 1])
+        r, share = np.exp(-t), expit(u[:, 0] + t)
+        return lambda k, rows: (k + r[:rows]) * (share[:rows] / (k + 1.0))
+
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count: Poisson, with rates drawn from a gamma distribution."""
         r = np.exp(-clip_log(u[:, 1]))

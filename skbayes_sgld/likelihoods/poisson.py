@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -105,6 +105,11 @@ class Poisson(Likelihood):
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of a count of at most y."""
         return np.where(y < 0, 0.0, pdtr(np.maximum(y, 0.0), np.exp(u[:, 0])))
+
+    def ratios(self, u: Array) -> Callable[[float, int], Array]:
+        """``mu / (k + 1)``."""
+        mu = self.mean(u)
+        return lambda k, rows: mu[:rows] / (k + 1.0)
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count."""

@@ -163,11 +163,14 @@ def summed_crps(cdf: Callable[[Array], Array], y: Array, mean: Array, sd: Array)
     low, high = np.floor(mean - reach), np.ceil(mean + reach)
     middle = np.clip(y, low, high)
     total = np.abs(y - middle)  # beyond the numbers, where one side is 1
-    ends = np.maximum(middle - low, 1.0), np.maximum(high - middle, 1.0)
-    for sign, end in zip((-1, 1), ends, strict=True):
-        stride = np.ceil(end / _KNOTS)
-        k = middle[:, None] + sign * np.outer(stride, np.arange(_KNOTS + 1))
-        side = cdf(k)
+    ends = np.maximum([middle - low, high - middle], 1.0)
+    strides, signs = np.ceil(ends / _KNOTS), (-1, 1)
+    each = [
+        middle[:, None] + sign * np.outer(stride, np.arange(_KNOTS + 1))
+        for sign, stride in zip(signs, strides, strict=True)
+    ]
+    sides = np.split(cdf(np.hstack(each)), 2, axis=1)
+    for sign, stride, side in zip(signs, strides, sides, strict=True):
         g = np.square(side if sign < 0 else 1.0 - side)
         trapezoid = stride * (g.sum(axis=1) - 0.5 * (g[:, 0] + g[:, -1]))
         fall = 0.5 * (3.0 * g[:, 0] - 4.0 * g[:, 1] + g[:, 2])  # per stride, at y

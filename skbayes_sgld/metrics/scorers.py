@@ -48,7 +48,7 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     unwrapped = unwrap(fitted, X)
     check_lengths(X=unwrapped.X, y=as_array(y, "y"))
     z = np.asarray(unwrapped.to_model(y))
-    mean, sd = unwrapped.model.predict(unwrapped.X, return_std=True, **by_row)
+    mean, sd = unwrapped.model._predictions(unwrapped.X, by_row).mean_and_sd()
     is_far = ~np.isfinite(sd)  # under a log link, a far row's mean or variance is infinite
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
     ends = unwrapped.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))

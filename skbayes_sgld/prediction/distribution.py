@@ -18,6 +18,7 @@ from skbayes_sgld.likelihoods.base import HIGHEST, FarRowError
 from skbayes_sgld.likelihoods.mixture import Mixture
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
+from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
@@ -273,12 +274,15 @@ class PredictiveDistribution:
             )
             return t if row_values.offset is None else t + row_values.offset[:, None]
 
+        tail = np.minimum(q, 1.0 - q)
+        # far out the nodes' errors are larger than their estimates
+        scale = np.minimum(1.0, 4.0 * tail * np.where(tail < _FAR_OUT, 0.03, 1.0))
+
         def quantiles_of(mixture: Mixture) -> Array:
+            if likelihood.has_ratios:
+                return quantiles_of_counts(mixture, likelihood, q, scale)
             quantiles = np.empty((len(mixture), len(q)))
-            for number, p in enumerate(q):
-                tail = min(p, 1.0 - p)
-                # far out the nodes' errors are larger than their estimates
-                mixture.scale = min(1.0, 4.0 * tail * (0.03 if tail < _FAR_OUT else 1.0))
+            for number, (p, mixture.scale) in enumerate(zip(q, scale, strict=True)):
                 quantiles[:, number] = likelihood.averaged_quantile(mixture, p)
             return quantiles
 
@@ -508,6 +512,8 @@ class PredictiveDistribution:
         error = _OF_INTEGRAL if t.shape[1] > _MOST_POINTS else _OF_CDF
 
         def mixture_cdf(mixture: Mixture, t: Array) -> Array:
+            if likelihood.has_ratios and t.shape[1] > 1:
+                return cdf_of_counts(mixture, likelihood, t)
             cdf, every = mixture.cdf(likelihood.cdf), np.arange(len(mixture))
             return np.column_stack([cdf(at, every) for at in t.T])
 

@@ -63,6 +63,11 @@ class PredictedRows:
         """Standard deviation of an observation ``(n,)``."""
         return np.sqrt(self.predictive.moments(self.X, self.row_values)[:, 1])
 
+    def mean_and_sd(self) -> tuple[Array, Array]:
+        """Mean of an observation under the draws, to 1e-4 of its sd, and the sd, each ``(n,)``."""
+        mean, variance = self.predictive.moments(self.X, self.row_values).T
+        return mean, np.sqrt(variance)
+
     def quantiles(self, q: Array) -> Array:
         """Quantiles of an observation ``(n, len(q))``."""
         return self.predictive.quantiles(self.X, q, self.row_values)

@@ -175,10 +175,13 @@ class Nodes(Mixture):
     def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
         """Means ``(r,)`` over the nodes of a function, for the rows at some positions."""
         part = slice(None) if len(rows) == len(self.u) else rows
-        values = function(self.u[part], rows)
-        error, self.last = self._quadrature.error(values, self._size[part])
-        self.error[part] = np.maximum(self.error[part], error / self.scale)
-        return np.einsum("ij,ij->i", values, self.weights[part])
+        return self.average(function(self.u[part], rows), part)
+
+    def average(self, values: Array, rows: Array | slice) -> Array:
+        """Means ``(r,)`` over the nodes of values ``(r, m)`` of some of the rows."""
+        error, self.last = self._quadrature.error(values, self._size[rows])
+        self.error[rows] = np.maximum(self.error[rows], error / self.scale)
+        return np.einsum("ij,ij->i", values, self.weights[rows])
 
     def quantile(
         self,
@@ -194,11 +197,25 @@ class Nodes(Mixture):
         """
         before, self.error = self.error, np.zeros(len(self))
         quantile, _, margin = solve_quantile(self.cdf(of), q, start, unit, whole)
+        error, self.error = self.error, before
         if whole:
-            sure = _SURE * self.error * self.scale < margin
-            self.error = np.where(sure, 0.0, _UNSURE * self.error)
-        self.error = np.maximum(before, self.error)
+            self.settle(error, margin)
+        else:
+            self.error = np.maximum(before, error)
         return quantile
+
+    def settle(self, error: Array | float, margin: Array) -> None:
+        """Count the errors of levels, but for those that cannot move a whole number."""
+        counted = np.where(_SURE * error * self.scale < margin, 0.0, _UNSURE * error)
+        self.error = np.maximum(self.error, counted)
+
+    def some(self, rows: Array) -> Nodes:
+        """Nodes of some of the rows."""
+        return Nodes(self.u[rows], self.weights[rows], self._size[rows], self._quadrature)
+
+    def add_errors(self, rows: Array, some: Mixture) -> None:
+        """Add the errors of mixtures of some of the rows to those of these rows."""
+        self.error[rows] = np.maximum(self.error[rows], some.error)
 
     def center(self) -> Array:
         """Mean local parameters ``(n, n_local, 1)``."""

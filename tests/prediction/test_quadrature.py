@@ -234,6 +234,34 @@ def test_quantiles_of_counts_by_nodes_are_those_of_all_draws(name):
         assert np.all(cdf(t - 1.0, some) < level + 1e-4)
 
 
+@pytest.mark.parametrize("name", ["Poisson", "negative binomial", "mostly zeros", "beta-binomial"])
+def test_distribution_functions_of_counts_by_ratios_are_those_of_all_draws(name):
+    """Small and large counts, of few rows (sums over the draws) and of many (nodes)."""
+    predictive, X, trials = difficult(name, 0.1, 240)
+    likelihood = predictive.likelihood
+    t = np.sort(np.random.default_rng(2).geometric(0.15, (240, 6)) - 2.0, axis=1)
+    t[::7, -1] = 15.0 if likelihood.totals else 400.0  # more than are summed
+    mixture = Mixture(predictive.local(X, trials), predictive.share)
+    cdf = mixture.cdf(likelihood.cdf)
+    for rows in (np.arange(240), np.arange(0, 240, 7)):
+        expected = np.column_stack([cdf(at, rows) for at in t[rows].T])
+        found = predictive.cdf(X[rows], t[rows], trials[rows])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=3e-5)
+
+
+def test_a_distribution_function_of_counts_of_its_own_is_not_replaced_by_ratios():
+    class Inflated(Poisson):
+        def cdf(self, u, y):
+            return np.where(y < 0, 0.0, 0.5 + 0.5 * super().cdf(u, y))
+
+    X, level = np.zeros((3, 1)), np.full((60, 1), np.log(2.0))
+    predictive = PredictiveDistribution(LinearPredictor(np.zeros((60, 1, 1)), level), Inflated())
+    expected = 0.5 + 0.5 * poisson.cdf([0.0, 1.0, 2.0], 2.0)
+    found = predictive.cdf(X, np.tile([0.0, 1.0, 2.0], (3, 1)))
+    np.testing.assert_allclose(found, np.tile(expected, (3, 1)), rtol=1e-12)
+    np.testing.assert_array_equal(predictive.quantiles(X, np.array([0.4, 0.5])), 0.0)
+
+
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.93])
 def test_the_margin_of_a_count_is_the_distance_of_its_level_from_the_nearest_probability(q):
     mean = np.array([0.02, 0.7, 3.0, 12.0, 80.0])
