@@ -161,26 +161,30 @@ def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Arra
     return total
 
 
-def weighted_gram(X: Any, weight: Array) -> Array:
+def weighted_gram(X: Any, weight: Array, room: Array | None = None) -> Array:
     """``X^T diag(weight) X``, at half the cost if all weights have one sign.
 
-    X is an array, or a design of sparse rows with a method ``gram``.
+    X is an array, or a design of sparse rows with a method ``gram``. A ``room`` of the shape of X,
+    which may be X, is overwritten.
     """
     if not isinstance(X, np.ndarray):
         return X.gram(weight)
     positive = np.all(weight >= 0)
     if positive or np.all(weight <= 0):
-        scaled = X * np.sqrt(np.abs(weight))[:, None]
+        scaled = np.multiply(X, np.sqrt(np.abs(weight))[:, None], out=room)
         gram = scaled.T @ scaled  # BLAS computes only half of the product of an array with itself
         return gram if positive else np.negative(gram, out=gram)
     return (X * weight[:, None]).T @ X
 
 
-def gram_of_predictors(X: Any, weights: Array) -> Array:
-    """Blocks ``X^T diag(w_ab) X`` of K predictors of each row, for ``weights (K, K, B)``."""
+def gram_of_predictors(X: Any, weights: Array, room: Array | None = None) -> Array:
+    """Blocks ``X^T diag(w_ab) X`` of K predictors of each row, for ``weights (K, K, B)``.
+
+    One predictor may overwrite ``room``, as in :func:`weighted_gram`.
+    """
     (K, _, _), width = weights.shape, X.shape[1]
     if K == 1:
-        return weighted_gram(X, weights[0, 0])
+        return weighted_gram(X, weights[0, 0], room)
     H = np.zeros((K, width, K, width))
     for a, b in combinations_with_replacement(range(K), 2):
         H[a, :, b] = weighted_gram(X, weights[a, b])
@@ -221,14 +225,18 @@ def row_parts(
     return [blocks[part] for part in equal_slices(len(blocks), n_parts)]
 
 
-def row_blocks(X: Array, center: Array) -> Iterator[tuple[slice, Array]]:
-    """Slices of rows, and the rows of X minus ``center (d,)`` in float64 and C order.
+def row_blocks(X: Array, center: Array, dtype: Any = np.float64) -> Iterator[tuple[slice, Array]]:
+    """Slices of rows, and the rows of X minus ``center (d,)`` in C order.
 
-    A block is the same array whatever the dtype and the memory order of X, so no sum depends on
-    them. X is never copied as a whole.
+    A block in float64 is the same array whatever the dtype and the memory order of X, so no sum
+    depends on them. X is never copied as a whole. Each block overwrites the one before: workers of
+    Dask give freed memory back, and to get it anew for every block takes them twice as long.
     """
+    room = None
     for rows in row_slices(*X.shape):
-        yield rows, np.subtract(X[rows], center, dtype=np.float64, order="C")
+        if room is None:
+            room = np.empty((rows.stop, X.shape[1]), dtype)
+        yield rows, np.subtract(X[rows], center, out=room[: rows.stop - rows.start], dtype=dtype)
 
 
 def sums_of_squares(X: Array) -> Array:

@@ -121,7 +121,8 @@ def test_blocks_are_the_rows_in_order_whatever_the_layout(center):
     X = np.random.default_rng(0).standard_normal((BLOCK_NUMBERS // 4, 3)).astype(np.float32)
     expected = X.astype(np.float64) - center
     for layout in (X, np.asfortranarray(X), X.astype(np.float64)):
-        blocks = list(row_blocks(layout, center))
+        # each overwrites the one before
+        blocks = [(rows, block.copy()) for rows, block in row_blocks(layout, center)]
         assert len(blocks) > 1
         assert all(block.flags.c_contiguous and block.dtype == np.float64 for _, block in blocks)
         np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), expected)
@@ -144,6 +145,10 @@ def test_a_weighted_gram_takes_weights_of_any_sign(signs):
     X, weight = rng.standard_normal((20, 3)), rng.exponential(size=20) * np.resize(signs, 20)
     exact = sum(w * np.outer(x, x) for w, x in zip(weight, X, strict=True))
     np.testing.assert_allclose(_linalg.weighted_gram(X, weight), exact, rtol=1e-12, atol=1e-12)
+    room = X.copy()
+    np.testing.assert_array_equal(
+        _linalg.weighted_gram(room, weight, room), _linalg.weighted_gram(X, weight)
+    )
 
 
 def test_a_root_is_that_of_the_inverse_in_any_units():

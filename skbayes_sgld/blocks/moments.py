@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sgld._linalg import row_slices
+from skbayes_sgld._linalg import row_blocks
 from skbayes_sgld.blocks.source import Array, Block
 
 _JOINED = 640  # numbers in a row of joined rows
@@ -95,8 +95,7 @@ class Moments:
         codes = np.zeros(n, int) if codes is None else codes
         origin = X[:: max(1, n // _SAMPLE)].mean(axis=0, dtype=np.float64)
         total, sums = np.bincount(codes, w, minlength=G), np.zeros((2, G, X.shape[1]))
-        for rows in row_slices(*X.shape):
-            deviations = np.subtract(X[rows], origin, dtype=np.float64)
+        for rows, deviations in row_blocks(X, origin):
             share = np.zeros((G, len(deviations)))
             share[codes[rows], np.arange(len(deviations))] = w[rows]
             sums[0] += share @ deviations

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from skbayes_sgld._linalg import row_slices
+from skbayes_sgld._linalg import row_blocks
 from skbayes_sgld.blocks.source import Array, Block
 from skbayes_sgld.likelihoods.row_values import RowValues
 
@@ -156,8 +156,7 @@ def sizes(X: Array, mean: Array, sd: Array) -> Array:
     size, scale = np.empty(len(X)), np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
     with np.errstate(all="ignore"):
         mean, scale = mean.astype(X.dtype), scale.astype(X.dtype)  # any sizes near these are right
-        for rows in row_slices(*X.shape):
-            scaled = X[rows] - mean
+        for rows, scaled in row_blocks(X, mean, X.dtype):
             scaled *= scale
             size[rows] = np.einsum("ij,ij->i", scaled, scaled) / max(1, X.shape[1])
     size = np.where(np.isfinite(size), size, 1.0)  # such rows raise an error later

@@ -180,7 +180,8 @@ class RowSum:
                 of_rows[1, rows] = curvature[0, 0]
             grad = self.design.adjoint(score[None], block)[0]
             total = value.sum(keepdims=True, dtype=float)
-            return [total, grad, gram_of_predictors(block, curvature)]
+            room = block if self.design.is_array and self.design.held is None else None  # a copy
+            return [total, grad, gram_of_predictors(block, curvature, room)]
 
         def part_sums(part: Part) -> list[Array]:
             return _total(block_sums(*each) for each in self._blocks(part))
