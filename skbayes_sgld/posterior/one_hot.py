@@ -130,7 +130,7 @@ class LevelDesign(Design):
         others = np.delete(X, found.columns, axis=1)[order]
         if x_mean is not None:
             others = others - np.delete(x_mean, found.columns)
-        self._columns = np.ascontiguousarray(others, dtype)
+        self._columns: Array = np.ascontiguousarray(others, dtype)
         self._transposed, self._level = np.ascontiguousarray(self._columns.T), found.of_rows[order]
         self._blocks: dict[tuple[int, int], LevelBlock] = {}
         self.dtype = dtype
