@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -52,6 +52,10 @@ class Map:
 
     def rounded(self) -> Map:
         """Map in single precision, if there is one, or itself."""
+        return self
+
+    def in_groups_of(self, size: int | None) -> Map:
+        """Map whose matrix products take ``size`` positions at once, or all if it is None."""
         return self
 
 
@@ -159,8 +163,8 @@ class Reparameterized(BasePosterior):
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
         """:meth:`grad` for one run in one thread."""
-        in_theta = self.inner.bind_grad(group)
-        return lambda phi: self._grad(in_theta, phi)
+        in_theta, grouped = self.inner.bind_grad(group), self._in_groups_of(group)
+        return lambda phi: grouped._grad(in_theta, phi)
 
     def bind_value_and_grad(
         self, followed: BasePosterior | None = None, group: int | None = GROUP
@@ -170,7 +174,11 @@ class Reparameterized(BasePosterior):
         if not (isinstance(other, Reparameterized) and other.coordinates is self.coordinates):
             return super().bind_value_and_grad(followed, group)
         in_theta = self.inner.bind_value_and_grad(other.inner, group)
-        return lambda phi: self._value_and_grad(in_theta, phi)
+        grouped = self._in_groups_of(group)
+        return lambda phi: grouped._value_and_grad(in_theta, phi)
+
+    def _in_groups_of(self, group: int | None) -> Self:
+        return self._with(coordinates=self.coordinates.in_groups_of(group))
 
     def _grad(self, in_theta: Callable[[Array], Array], phi: Array) -> Array:
         at = self.coordinates.expand(phi)

