@@ -207,12 +207,15 @@ def tasks_by_block(
     A pass makes one task of the latter. As tasks of their own they would leave parts in the memory
     of workers, which read further blocks before they sum over those that they have.
     """
-    from dask._task_spec import convert_legacy_graph
+    from dask._task_spec import Alias, convert_legacy_graph
     from dask.core import get_dependencies, toposort
 
     # parts that workers hold already
     held = {key: task for key, task in graph.items() if kind_of(task) == "distributed.Future"}
     tasks = convert_legacy_graph({k: v for k, v in graph.items() if k not in held}, set(graph))
+    for key, task in tasks.items():
+        if isinstance(task, Alias):  # some have the key of their target
+            tasks[key] = Alias(key, task.target)
     needs = {key: get_dependencies(tasks, key) & tasks.keys() for key in tasks}
     several, needed_by = -1, dict[Any, int]()
 

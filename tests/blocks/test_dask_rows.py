@@ -1,6 +1,7 @@
 """Passes over Dask's arrays and frames: every row once, in order, whatever their blocks."""
 
 import operator
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,15 @@ def in_chunks_of_unknown_sizes(*rows):
     return X.to_dask_array(), y.to_dask_array(), w
 
 
+def in_unequal_partitions(*rows):
+    """Frame of parts that functions make."""
+    cuts = [0, 0, 1, 400, 500]
+    table = frame(*rows).compute()
+    parts = [dask.delayed(table.iloc.__getitem__)(slice(*c)) for c in pairwise(cuts)]
+    made = dd.from_delayed(parts, meta=table.iloc[:0], verify_meta=False)
+    return made[COLUMNS], made["y"], made["w"]
+
+
 def with_empty_partitions(table):
     nothing = table[table.a > 100]
     return dd.concat([nothing, table, nothing])
@@ -81,6 +91,7 @@ LAYOUTS = {
     ),
     "unknown sizes": in_chunks_of_unknown_sizes,
     "frame": of_frame(weight=["w"]),
+    "unequal partitions": in_unequal_partitions,
     "empty partitions": of_frame(with_empty_partitions),
 }
 
