@@ -47,11 +47,13 @@ def find_problems(result: SamplingResult) -> list[str]:
         )
     own, of_draws = result.plan.posterior.own_parameters, result.acceptance is None
     problems += undefined_problem(*result.undefined, of_draws, own)
-    flat = result.theta.reshape(-1, result.theta.shape[2])
-    if np.isfinite(flat).all():
+    user_defined = result.plan.posterior.facts.user_defined
+    # other models need no flat copy of their draws
+    if (result.plan.modes or user_defined) and np.isfinite(result.theta).all():
+        flat = result.theta.reshape(-1, result.theta.shape[2])
         if result.plan.modes:
             problems += mode_problems(result, flat)
-        if result.plan.posterior.facts.user_defined:
+        if user_defined:
             problems += OF_OWN_MODELS.open()(result.plan, flat)
     problems += energy_problem(result)
     problems += cap_problem(choices.get("stopped_by"))

@@ -103,7 +103,10 @@ class CollapsedPosterior(WhitenedPosterior):
     @staticmethod
     def _normals(generators: list[np.random.Generator], size: int) -> Array:
         """Standard normals ``(C, size)``, those of each chain from its own generator."""
-        return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
+        normals = np.empty((len(generators), size), np.float32)
+        for rng, row in zip(generators, normals, strict=True):
+            rng.standard_normal(dtype=np.float32, out=row)
+        return normals
 
     @staticmethod
     def _sums(x: Array) -> Array:

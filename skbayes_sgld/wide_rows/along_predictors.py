@@ -37,9 +37,9 @@ from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_
 _PATH = 1.6  # about a quarter of a period in the metric of the posterior
 _FIRST_STEP = 0.32
 _LEAST_ACCEPTANCE = 0.3
-_CHANGE = 0.4  # typical change of energy along a trajectory, at an acceptance of 0.84
+_CHANGE = 0.5  # typical change of energy along a trajectory, at an acceptance of 0.8
 _LARGE = 5e6  # multiplications of a trajectory from which it gives several draws
-_ENOUGH = 1000  # trajectories of all chains, which are worth 500 draws or more
+_ENOUGH = 650  # trajectories of all chains, which are worth 600 draws or more
 
 
 class AlongPredictors(Strategy):
@@ -111,7 +111,7 @@ def _n_leaves(task: Task, rows: Predictors, n_steps: int) -> int:
     dear = round(rows.work_of(n_steps) / _LARGE)
     enough = task.settings.n_chains * task.settings.n_draws // _ENOUGH
     # leaves share the predictors of rows with little noise of their own
-    return int(np.clip(min(dear, enough), 1, 2 if rows.has_bare else 4))
+    return int(np.clip(min(dear, enough), 1, 2 if rows.has_bare else 6))
 
 
 def _lengths(task: Task, rows: Predictors, sampler: CollapsedHMC, step_size: float) -> Lengths:

@@ -54,8 +54,8 @@ from skbayes_sgld.wide_rows.own_noise import (
 )
 
 # Positions in a product, always this many, so that rounding does not depend on their number. A
-# product of 32 takes 1.5 times as long as one of 16
-_GROUP = 32
+# product of 64 takes 1.6 times as long as one of 32
+_GROUP = 64
 _MOST_BARE = 0.25  # share of the labels that may have too little noise; counts are not as smooth
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
 _DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
@@ -216,7 +216,8 @@ class Predictors(CollapsedPosterior):
         """Centre c, weights W, and ``S`` with its root R.
 
         The normal distribution is found with the covariance of a guess of W, and rows as if their
-        curvatures changed only their own variances; ``S`` is then made once more.
+        curvatures changed only their own variances. The guess is as good a metric as the weights
+        that are found, and ``S`` is made once.
         """
         noise, m, k = self._noise, self._n_noisy, self._noise.n_sided
         if m < self.n_rows:  # rows without noise may be copies
@@ -225,7 +226,7 @@ class Predictors(CollapsedPosterior):
         latent = latent_of(self._y)
         variance = np.append(np.square(noise.total), latent.variance[m:])
         W = 1.0 / variance
-        W[:k] *= 0.35  # of rows of text, at the end: 0.1 to 0.5
+        W[:k] *= 0.25  # as of rows of text, where weights that fit are 0.1 to 0.5
         bare = latent.side[m:] != 0
         wide = variance + np.diagonal(kernel)
         W[m:][bare] = 2.0 / wide[m:][bare]
@@ -250,12 +251,12 @@ class Predictors(CollapsedPosterior):
             a -= a.mean()  # exactly 0, since the intercept has a flat prior
             level = np.mean(c - self._prior_mean - kernel @ a)
         c = self._prior_mean + level + kernel @ a
-        self._c, self._a, self._W, f32 = c, a, W, np.float32
-        self._weights, self._pull, self._bare_at = W.astype(f32), a.astype(f32), c[m:].astype(f32)
+        self._c, self._a, self._W, f32 = c, a, guess, np.float32
+        self._weights, self._pull = guess.astype(f32), a.astype(f32)
+        self._bare_at = c[m:].astype(f32)
         side, total = noise.side[:k], noise.total
         self._at = (side * (c[:k] - noise.mean[:k]) / total[:k]).astype(f32)
         self._unit = (side / total[:k]).astype(f32)
-        S = self._covariance(kernel, W)
         lower = linalg.cholesky(S, lower=True, check_finite=False)
         self._S, self._R = S.astype(f32, copy=False), np.ascontiguousarray(lower, f32)
         # rows with t = u are normal, and their weights exact
