@@ -146,10 +146,23 @@ def test_rows_are_not_tried_if_too_many_matter(monkeypatch):
 
     posterior = logistic_posterior(2000, 2)
     center = mode_of(posterior)
-    assert condensed.condensed(posterior, center, 1.0, 0) is not None
-    monkeypatch.setattr(condensed, "_remainders", lambda *args: size[None])
+    remainders = condensed._remainders(posterior, center, 1.0, 0)
+    assert condensed.condensed(posterior, center, 1.0, 0, remainders) is not None
     monkeypatch.setattr(condensed, "CondensedPosterior", None)  # is not made
-    assert condensed.condensed(posterior, center, 1.0, 0) is None
+    assert condensed.condensed(posterior, center, 1.0, 0, size[None]) is None
+
+
+def test_a_density_far_from_a_normal_one_is_told_from_one_that_is_near():
+    far, n = {}, 5000
+    for level in (0.0, -30.0):  # at -30 a class has no row, and the prior bounds the coefficients
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((n, 3))
+        y = (rng.random(n) < 1.0 / (1.0 + np.exp(-X[:, 0] - level))).astype(float)
+        prior = Normal(scale=10.0)
+        posterior = GLMPosterior(X, y, Bernoulli(), prior, intercept_prior=prior)
+        remainders = condensed._remainders(posterior, mode_of(posterior), 1.0, 0)
+        far[level] = condensed._is_far_from_normal(remainders, posterior.n_params)
+    assert far == {0.0: False, -30.0: True}
 
 
 def test_the_next_strategy_plans_if_most_rows_matter(monkeypatch):
