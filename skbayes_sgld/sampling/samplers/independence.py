@@ -14,7 +14,10 @@ from skbayes_sgld.sampling.samplers.metropolis import LEAST, Adjusted, split_noi
 SHARE = 0.1  # share of the proposals from the wide distribution
 
 _TOGETHER = 32  # positions of a product, so that rounding does not depend on the block
-_PREDICTORS = 2**17  # predictors of many positions that an evaluation holds, as the cache does
+# Numbers of the positions of an evaluation, whose arrays then stay in cache. Memory of larger ones
+# may go back to the system after each use: with 2**17, a gamma fit of 600 rows took 1.5 times as
+# long in half of the processes
+_NUMBERS = 2**15
 
 
 @dataclass(eq=False, repr=False)
@@ -64,8 +67,7 @@ class Independence(Adjusted):
         z = by_chain[..., :P] * (np.where(is_wide, width(P), 1.0) * np.sqrt(heat))
         theta = dynamics.metric.sqrt(z) + _center(dynamics)
         flat, many = theta.reshape(-1, P), dynamics.in_groups_of(_TOGETHER)
-        rows = (dynamics.posterior.n_samples or 1024) * dynamics.facts.n_predictors
-        size = max(4, _PREDICTORS // (_TOGETHER * rows)) * _TOGETHER
+        size = max(1, _NUMBERS // (_TOGETHER * _numbers(dynamics))) * _TOGETHER
         values = [many.log_density_at(flat[at : at + size]) for at in range(0, len(flat), size)]
         noise = np.empty((C, T, P + 3))
         noise[..., :P], noise[..., P] = theta, log_ndtr(by_chain[..., P])
@@ -132,6 +134,14 @@ def log_proposal(square: Array, n_params: int) -> Array:
     s = width(n_params)
     wide = -0.5 * square / s**2 + np.log(SHARE) - n_params * np.log(s)
     return np.logaddexp(np.log1p(-SHARE) - 0.5 * square, wide)
+
+
+def _numbers(dynamics: Dynamics) -> int:
+    """Numbers that the density at a position takes: predictors, if it reads the rows."""
+    facts, posterior = dynamics.facts, dynamics.posterior
+    if facts.cheap_full_gradient:
+        return posterior.n_params
+    return (posterior.n_samples or 1024) * facts.n_predictors
 
 
 def _center(dynamics: Dynamics) -> Any:
