@@ -14,6 +14,9 @@ from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode
 
+# Distance of a log noise variance from the level at which coordinates lose no digits: exp(4) is 55
+_SAME_DIGITS = 4.0
+
 
 class Noncentered(Parameterization):
     """Coefficients standardised given the noise, for normal likelihoods whose noise is inferred."""
@@ -44,17 +47,17 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameteri
     and the metric the identity.
     """
     start, spread = posterior.start(), None
-    gamma = float(start[-1])
+    gamma, prior = float(start[-1]), posterior.linear_prior
     # if the noise scales all priors, mode and coordinates do not depend on its level; otherwise two
     # rounds find the level, and the third uses it
-    for _ in range(1 if posterior.linear_prior.follows_noise else 3):
+    for _ in range(1 if prior.follows_noise else 3):
         conditional = posterior.given_own(np.array([gamma]))
         center = newton_mode(conditional, start[:-1], spread=spread)
         root = center.metric.root
         transformed, line = noncentered(posterior, center.theta, root, gamma, temperature)
-        distance = abs(line.level[0] - gamma)
-        # in sds of the log noise variance; any level gives the same posterior
-        if distance < 0.01 * line.root[0, 0]:
+        # any level gives the same posterior; under normal priors, also the same coordinates
+        near = _SAME_DIGITS if prior.normal else 0.01 * line.root[0, 0]
+        if abs(line.level[0] - gamma) < near:
             break
         start, spread = np.append(center.theta, gamma), center.metric.marginal_sd
         gamma = float(line.level[0])

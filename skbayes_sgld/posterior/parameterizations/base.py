@@ -14,7 +14,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
-_BLOCK = 256  # draws to map at a time, so that temporaries stay in cache
+_BLOCK = 2**14  # numbers of the draws to map at a time, so that temporaries stay in cache
 
 
 class Expanded(NamedTuple):
@@ -213,8 +213,9 @@ class Reparameterized(BasePosterior):
     def _constrain(self, phi: Array) -> Array:
         """Reported parameters ``(S, P)`` at phi."""
         theta = np.empty_like(phi)
-        for first in range(0, len(phi), _BLOCK):
-            some = slice(first, first + _BLOCK)
+        size = 64 * max(4, _BLOCK // (64 * phi.shape[1]))
+        for first in range(0, len(phi), size):
+            some = slice(first, first + size)
             theta[some] = self.coordinates.forward(phi[some])
         return self.inner.reported.values(theta)
 

@@ -79,6 +79,10 @@ class NormalGivenUnequalNoise(Map):
             value = value + tau * log_det
         return np.where(np.isnan(value), -np.inf, value), slope[:, L:] + tau * in_eta
 
+    def log_marginal(self, eta: Array, tau: float) -> Array:
+        """Log density of :meth:`marginal` alone."""
+        return self.marginal(eta, tau, True)[0]
+
     def forward(self, phi: Array) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
         L = len(self.origin)

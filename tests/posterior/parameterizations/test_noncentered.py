@@ -85,6 +85,27 @@ def test_bound_density_and_gradient_are_those_through_theta(case):
         np.testing.assert_array_equal(some_grad, grad[:n_chains])
 
 
+@pytest.mark.parametrize("noise", [1.0, 0.2, 0.01, 1e-4])
+def test_densities_keep_their_digits_however_close_the_fit_is(noise):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((50, 3))
+    X = np.column_stack([X, X[:, 0] + 1e-3 * rng.standard_normal(50)])
+    y = X[:, 0] + noise * rng.standard_normal(50)  # the search begins at the variance of y
+    posterior = GLMPosterior(
+        X, y, NormalNoise(), Normal(2.0), InverseGamma(0.5, 0.1 * noise**2), intercept_at_mean=True
+    )
+    found = noncenter(posterior, 1.0)[0]
+    phi = rng.standard_normal((200, found.n_params))
+    at = found.coordinates.expand(phi)
+    expected = posterior.log_density(at.theta) + at.log_jacobian
+    apart = found.log_density(phi) - expected
+    np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-6)
+    # z is standard normal given the noise
+    moved = found.log_density(phi) + 0.5 * np.square(phi[:, :-1]).sum(axis=1)
+    same = found.log_density(np.hstack([0.0 * phi[:, :-1], phi[:, -1:]]))
+    np.testing.assert_allclose(moved, same, rtol=0, atol=1e-8)
+
+
 @pytest.mark.parametrize("n, d, temperature", [(8, 2, 0.2), (8, 2, 1.0), (40, 3, 3.0)])
 def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperature):
     rng = np.random.default_rng(4)
