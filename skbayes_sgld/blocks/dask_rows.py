@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
-from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, kind_of
+from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, check_names, kind_of, names_of
 from skbayes_sgld.rows.arguments import given
 
 _FAN_IN = 8  # sums that one task adds up, so that no worker holds those of all blocks
@@ -81,7 +81,8 @@ class DaskRows(RowSource):
         for number, (keys, own) in enumerate(zip(self._keys, self._own, strict=True)):
             level.append((f"blocks-of-{name}", number))
             parts = (None if key is None else TaskRef(key) for key in keys)
-            on_parts = Task(level[-1], _call, TaskRef(on_block), self.arguments, number, *parts)
+            names = self.arguments, self.feature_names
+            on_parts = Task(level[-1], _call, TaskRef(on_block), *names, number, *parts)
             graph[level[-1]] = Task.fuse(*own, on_parts)
         while len(level) > 1:
             below, level = level, []
@@ -97,8 +98,16 @@ class DaskRows(RowSource):
 
 
 def _call(
-    work: BlockWork, names: tuple[str, ...], number: int, X: Any, y: Any, weight: Any, *by_row: Any
+    work: BlockWork,
+    names: tuple[str, ...],
+    columns: list[str] | None,
+    number: int,
+    X: Any,
+    y: Any,
+    weight: Any,
+    *by_row: Any,
 ) -> Any:
+    check_names(names_of(X), columns, number)
     return work(number, X, y, weight, dict(zip(names, by_row, strict=True)))
 
 
@@ -181,6 +190,7 @@ def _optimized(frame: Any) -> Any:
 
 def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
     """Tasks of collections with equal blocks, and the keys of the parts of each block."""
+    from dask._task_spec import Alias
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
 
@@ -196,6 +206,9 @@ def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any
         # blocks that workers hold, which the optimization drops
         graph |= {k: v for k, v in merged.items() if kind_of(v) == "distributed.Future"}
         graph |= dict(ready[arrays[0]].__dask_optimize__(merged, graph_keys))
+    for key, task in graph.items():
+        if isinstance(task, Alias):  # some have the key of their target
+            graph[key] = Alias(key, task.target)
     return graph, list(zip(*keys, strict=True))
 
 
@@ -207,15 +220,12 @@ def tasks_by_block(
     A pass makes one task of the latter. As tasks of their own they would leave parts in the memory
     of workers, which read further blocks before they sum over those that they have.
     """
-    from dask._task_spec import Alias, convert_legacy_graph
+    from dask._task_spec import convert_legacy_graph
     from dask.core import get_dependencies, toposort
 
     # parts that workers hold already
     held = {key: task for key, task in graph.items() if kind_of(task) == "distributed.Future"}
     tasks = convert_legacy_graph({k: v for k, v in graph.items() if k not in held}, set(graph))
-    for key, task in tasks.items():
-        if isinstance(task, Alias):  # some have the key of their target
-            tasks[key] = Alias(key, task.target)
     needs = {key: get_dependencies(tasks, key) & tasks.keys() for key in tasks}
     several, needed_by = -1, dict[Any, int]()
 

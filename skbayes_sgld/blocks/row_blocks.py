@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbayes_sgld._checks import check_number, printable
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.blocks.files import (
     NpyFile,
     blocks_of,
     blocks_of_parquet,
 )
-from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, named
+from skbayes_sgld.blocks.source import (
+    BlockWork,
+    RowSource,
+    add_up,
+    as_array,
+    check_names,
+    named,
+    names_of,
+)
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, size_argument
 
 
@@ -75,9 +83,9 @@ class RowBlocks(RowSource):
             raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
         if shape[1] == 0:
             raise ValueError(f"X of block 0 has shape {shape}: give it at least one column.")
-        self.n_features, self.feature_names = shape[1], _names_of(X)
+        self.n_features, self.feature_names = shape[1], names_of(X)
         self.arguments = tuple(named(first[3])) if isinstance(first, tuple) and first[3:] else ()
-        self._dtype = np.asarray(X).dtype
+        self._dtype = as_array(X).dtype
 
     @classmethod
     def from_npy(
@@ -234,13 +242,7 @@ class RowBlocks(RowSource):
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
         def term(number: int, parts: Any) -> Any:
             X, *beside = _split(parts, number)
-            names = _names_of(X)
-            if names is not None and self.feature_names not in (None, names):
-                raise ValueError(
-                    f"X of block {number} has the columns {printable(', '.join(names))}, and that "
-                    f"of block 0 has {printable(', '.join(self.feature_names or ()))}; give all "
-                    "blocks the same, in one order."
-                )
+            check_names(names_of(X), self.feature_names, number)
             return work(number, X, *beside)
 
         total = add_up((term(number, parts) for number, parts in enumerate(self)), plus)
@@ -268,13 +270,6 @@ def _in_bytes(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} GB"
-
-
-def _names_of(X: Any) -> list[str] | None:
-    """Names of the columns of a data frame, if all are text."""
-    names = getattr(X, "columns", None)
-    are_names = names is not None and all(isinstance(name, str) for name in names)
-    return list(names) if are_names and names is not None else None
 
 
 def _split(parts: Any, number: int) -> tuple[Any, ...]:

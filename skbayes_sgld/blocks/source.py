@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, size_of
@@ -168,7 +169,7 @@ class BlockWork:
                 f"X of {where} is sparse; blocks must be dense arrays. Give fit the whole sparse "
                 "matrix, or the blocks to partial_fit."
             )
-        X, y = np.asarray(X), np.asarray(y)
+        X, y = as_array(X), np.asarray(y)
         if X.ndim != 2:
             raise ValueError(
                 f"X of {where} has shape {X.shape}; it must be (n_rows, {self.n_features})."
@@ -407,6 +408,32 @@ def kind_of(rows: Any) -> str:
     """Library and name of the type of rows, such as ``"numpy.memmap"``."""
     kind = type(rows)
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, if all are text."""
+    names = getattr(X, "columns", None)
+    are_names = names is not None and all(isinstance(name, str) for name in names)
+    return list(names) if are_names and names is not None else None
+
+
+def check_names(names: list[str] | None, expected: list[str] | None, number: int) -> None:
+    """Raise if a block has other names of columns than the source, or another order."""
+    if names is not None and expected not in (None, names):
+        raise ValueError(
+            f"X of block {number} has the columns {printable(', '.join(names))}, and that "
+            f"of block 0 has {printable(', '.join(expected or ()))}; give all "
+            "blocks the same, in one order."
+        )
+
+
+def as_array(X: Any) -> Array:
+    """Rows as an array; booleans or missing values beside numbers in a frame are numbers too."""
+    array = np.asarray(X)
+    kinds = {getattr(dtype, "kind", "O") for dtype in getattr(X, "dtypes", ())}
+    if array.dtype == object and kinds and kinds <= set("fiub"):
+        return X.to_numpy(np.float64, na_value=np.nan)
+    return array
 
 
 def _check_objects(y: Array, where: str) -> None:

@@ -177,11 +177,35 @@ def test_text_and_categories_are_labels(rows):
     np.testing.assert_array_equal(joined(read(as_source(table[COLUMNS], table["y"])), "y"), names)
 
 
+def test_numbers_of_any_kind_are_numbers(rows):
+    X, y, _ = rows
+    table = frame(X, y, 1.0)
+    kinds = table.assign(a=table.a > 0, b=table.b.astype("Float64"))
+    for block in read(as_source(kinds[COLUMNS], kinds["y"].astype("Int64"))):
+        assert block.X.dtype == np.float64
+        assert set(block.X[:, 0]) == {0.0, 1.0}
+    holes = table.assign(b=table.b.astype("Float64").mask(table.b > 2))
+    with pytest.raises(ValueError, match=r"X is nan in row \d+, column 1 of block"):
+        read(as_source(holes[COLUMNS], holes["y"]))
+
+
 def in_chunks(X):
     return da.from_array(X, chunks=50)
 
 
+def in_other_orders(*rows):
+    table = frame(*rows)
+    orders = [list(table.columns), ["b", "a", "c", "y", "w"]]
+    parts = [dask.delayed(table.compute().__getitem__)(order) for order in orders]
+    made = dd.from_delayed(parts, meta=table._meta, verify_meta=False)
+    return made, dd.concat([table["y"], table["y"]]).repartition(npartitions=2)
+
+
 REFUSED = {
+    "columns in another order": (
+        in_other_orders,
+        "X of block 1 has the columns b, a, c, y, w, and",
+    ),
     "fewer labels": (
         lambda X, y, w: (frame(X, y, w)[COLUMNS], frame(X[:-1], y[:-1], w[:-1])["y"]),
         r"y of block 3 has shape \(\d+,\), and X has \d+ rows",

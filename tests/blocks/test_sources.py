@@ -193,3 +193,10 @@ def test_labels_that_are_text_are_known_again_by_what_they_say(text):
     text = _with(text, 3, "maybe"[: 3 if text.dtype.kind == "U" else 5])
     with pytest.raises(ValueError, match="block 0 is not what it was .*: y changed"):
         gather(source)
+
+
+def test_frames_of_numbers_of_any_kind_are_numbers():
+    table = pd.DataFrame({"a": [1.5, 2.5], "b": [True, False]}).astype({"a": "Float64"})
+    source = RowBlocks(lambda: [(table, [0, 1])] * 2)
+    total = source.reduce(lambda block: block.X, np.add)
+    np.testing.assert_array_equal(total, [[3.0, 2.0], [5.0, 0.0]])
