@@ -224,7 +224,7 @@ class RowSum:
 
         def part_sums(part: Part) -> list[Array]:
             return _total(
-                [self.design.adjoint(score[:, rows], block)]
+                [self.design.adjoint(score[None, :, rows], block)[0]]
                 for rows, _, block in self._blocks(part)
             )
 

@@ -9,10 +9,13 @@ each product.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, partial
 from math import ceil
 
 import numpy as np
+from scipy.sparse import issparse
 
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.choices import GIVEN
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.lengths import (
@@ -38,14 +41,15 @@ from skbayes_sgld.inference.strategies.accept_reject import (
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
-from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC, SGLD
 from skbayes_sgld.sampling.tuning.adaptation import USUAL
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
-from skbayes_sgld.wide_rows.matching import matched_normal
+from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
+from skbayes_sgld.wide_rows.matching import MOST_ROWS, matched_normal
 from skbayes_sgld.wide_rows.pilot import PilotAlongRows
+from skbayes_sgld.wide_rows.whitened import WhitenedRows, sparse_rows, whiten_rows
 
 # Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
 # (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
@@ -64,13 +68,17 @@ class Wide(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
         """Plan of trajectories about a centre other than the mode, if there is one."""
-        task = task.found(mode=find_mode(task.posterior.rounded(), _NEAR * task.posterior.n_params))
-        named = task.settings.sampler
-        run, rows_read = draft_adjusted(task, given_or(named, HMC()))
-        center = nearest_normal(run, task.mode, collapse=named is AUTO)
-        if center is task.mode:
+        posterior, named = task.posterior, task.settings.sampler
+        near = partial(find_mode, posterior.rounded(), _NEAR * posterior.n_params)
+        task = replace(task, find=cache(near))
+        center = nearest_normal(task, collapse=named is AUTO)
+        if center is None:
             return task
-        why, rows = GIVEN, center.whitened
+        # a clip needs the gradient in theta
+        why, rows = GIVEN, center.whitened if task.settings.clip is None else None
+        if isinstance(rows, WhitenedRows):
+            task = task.found(mode=Mode(*center))  # which serves as one
+        run, rows_read = draft_adjusted(task, given_or(named, HMC()))
         if named is AUTO:
             why = f"{SGLD()}: the posterior is far from its mode, with few rows per parameter"
             # target acceptance in many dimensions: Beskos et al. (2013)
@@ -82,25 +90,35 @@ class Wide(Strategy):
                 rows_read = rows_read._replace(choices=reasons)
         pilot = USUAL if rows is None else PilotAlongRows()
         tuned = adapt_run(task, run, center, why, pilot)
-        rows = tuned.run.dynamics.whitened
+        rows = tuned.run.dynamics.whitened  # the pilot may have learned other ones
         if rows is None:
             return finish_adapted(task, rows_read, tuned, pilot)
         return _finish_along(task, rows_read, tuned, rows)
 
 
-def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Center:
-    """Normal distribution that matches the posterior's moments; the mode if none is found.
+def nearest_normal(task: Task, collapse: bool) -> Center | None:
+    """Normal distribution that matches the posterior's moments; None if none is found.
 
-    With ``collapse`` the sampler may be the one for collapsed rows.
+    Sparse rows of many columns have a metric of the curvature's diagonal, about the mode. With
+    ``collapse`` the sampler may be the one for collapsed rows.
     """
-    posterior = run.dynamics.gradient.posterior
+    posterior, tau = task.posterior, task.settings.tau
     assert isinstance(posterior, GLMPosterior)
-    normal = matched_normal(posterior, mode.theta, float(run.dynamics.temperature), collapse)
-    if normal is None:
-        return mode
-    if normal.whitened is not None:
-        return Center.from_whitened(normal.whitened)
-    return Center.from_curvature(normal.mean, normal.precision)
+    rows: WhitenedPosterior | None = None
+    is_sparse, wide = issparse(posterior.X), posterior.n_params > MAX_DENSE
+    # at another temperature the tempered likelihood would have to be integrated
+    if collapse and tau == 1.0 and is_sparse and posterior.n_samples > MOST_ROWS:
+        rows = collapsed_rows(posterior, task.mode.theta)
+    if rows is None and is_sparse and wide:
+        rows = sparse_rows(posterior, task.mode.theta)
+    if rows is None and not wide:
+        normal = matched_normal(posterior, task.find, tau)
+        if normal is None:
+            return None
+        rows = whiten_rows(posterior, *normal)
+        if rows is None:
+            return Center.from_curvature(normal.mean, normal.precision(posterior))
+    return None if rows is None else Center.from_whitened(rows)
 
 
 def _finish_along(
@@ -116,7 +134,7 @@ def _finish_along(
         rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
         adapted_start(task, run, tuned.found, lengths.n_walkers, PilotAlongRows()),
-        mode=task.mode,
+        mode=None if isinstance(rows, WhitenedRows) else task.mode,
         center=tuned.found.center,
         bias=(0.0, 0.0),
     )

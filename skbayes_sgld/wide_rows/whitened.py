@@ -234,7 +234,8 @@ def _whiten(
         for start in range(part.start, part.stop, _BLOCK):
             rows = slice(start, min(start + _BLOCK, part.stop))
             design = posterior.design_rows(rows)
-            np.matmul(design.astype(np.float32), root, out=whitened[rows])
+            # half of a product, as the root is triangular
+            whitened[rows] = linalg.blas.strmm(1.0, root.T, design.astype(np.float32).T, lower=1).T
             offset[rows] = design @ center
             if posterior.offset is not None:
                 offset[rows] += posterior.offset[rows]

@@ -18,9 +18,9 @@ def make_rows(n, d, share=0.1, seed=0):
 
 
 def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatch):
-    from skbayes_sgld.wide_rows import matching
+    from skbayes_sgld.wide_rows import strategy
 
-    monkeypatch.setattr(matching, "MAX_DENSE", 250)
+    monkeypatch.setattr(strategy, "MAX_DENSE", 250)
     X, y = make_rows(320, 300, 0.05, seed=9)
     model = SGLDLogisticRegression(prior=Normal(scale=0.5), n_draws=120, random_state=0).fit(X, y)
     posterior, center = model.result_.plan.posterior, model.result_.plan.center
@@ -36,9 +36,9 @@ def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatc
 
 
 def test_a_fit_of_many_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch):
-    from skbayes_sgld.wide_rows import matching, pilot
+    from skbayes_sgld.wide_rows import pilot, strategy
 
-    monkeypatch.setattr(matching, "MAX_DENSE", 250)
+    monkeypatch.setattr(strategy, "MAX_DENSE", 250)
     monkeypatch.setattr(pilot, "_VERY_LARGE", 0.0)
     monkeypatch.setitem(vars(THRESHOLDS), "max_draw", (1.0, 1.0))
     X, y = make_rows(320, 300, 0.05, seed=8)

@@ -56,7 +56,7 @@ def test_moments_of_two_coefficients_are_those_of_a_grid(form, temperature):
     posterior = GLMPosterior(
         columns, y, Bernoulli(), Normal(scale=4.0), sample_weight=weight, fit_intercept=False
     )
-    found = matching.matched_normal(posterior, np.zeros(2), temperature)
+    found = matching.matched_normal(posterior, None, temperature)
     axis = np.linspace(-25.0, 25.0, 401)
     theta = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     u = (theta @ X.T) * (1.0 - 2.0 * y)
@@ -68,14 +68,14 @@ def test_moments_of_two_coefficients_are_those_of_a_grid(form, temperature):
     sds = np.sqrt(np.diag(covariance))
     # eight rows are few for a central limit; the mode is 0.3 to 0.5 sds away
     np.testing.assert_allclose(found.mean / sds, mean / sds, atol=0.12)
-    matched = temperature * np.linalg.inv(found.precision)
+    matched = temperature * np.linalg.inv(found.precision(posterior))
     np.testing.assert_allclose(np.sqrt(np.diag(matched)) / sds, 1.0, atol=0.1)
 
 
 def test_with_many_columns_mean_and_variances_are_those_of_trajectories():
     X, y = wide_data(400, 200)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0), intercept_at_mean=True)
-    found = matching.matched_normal(posterior, posterior.start(), 1.0)
+    found = matching.matched_normal(posterior, None, 1.0)
     # leapfrog steps in double precision, in the metric of the curvature with all rows at 1 / 4
     root = np.linalg.cholesky(np.linalg.inv(0.05 * X.T @ X + np.eye(200)))
     A, rng = np.column_stack([X - X.mean(axis=0), np.ones(400)]), np.random.default_rng(1)
@@ -106,7 +106,7 @@ def test_with_many_columns_mean_and_variances_are_those_of_trajectories():
         kept += [center + z @ full.T] if number >= 10 else []
     draws = np.stack(kept)[..., :200]
     apart = draws.mean(axis=(0, 1)) - found.mean[:200]
-    sds = np.sqrt(np.diag(np.linalg.inv(found.precision)))[:200]
+    sds = np.sqrt(np.diag(np.linalg.inv(found.precision(posterior))))[:200]
     assert np.sqrt(np.square(apart / sds).mean()) < 0.1
     ratio = draws.reshape(-1, 200).var(axis=0) / np.square(sds)
     assert ratio.mean() == pytest.approx(1.0, abs=0.05)
@@ -116,4 +116,4 @@ def test_it_is_left_where_the_mode_tells_enough():
     for n, d, far in ((40, 20, False), (1700, 310, False), (1400, 310, True)):
         posterior = GLMPosterior(*wide_data(n, d), Bernoulli(), Flat(), intercept_at_mean=True)
         assert posterior.facts.far_from_mode == far
-    assert matching.matched_normal(posterior, np.zeros(posterior.n_params), 1.0) is not None
+    assert matching.matched_normal(posterior, None, 1.0) is not None

@@ -12,7 +12,6 @@ from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Poisson
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Flat, Normal
 from skbayes_sgld.sampling import HMC
@@ -253,8 +252,7 @@ def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are(
     np.testing.assert_array_equal(one.posterior_.values[0], two.posterior_.values[0])
     # integration by parts, in the coordinates of theta: E[d log p] = 0
     posterior = two.result_.plan.posterior
-    mode = find_mode(posterior, posterior.start())  # which the fit did not need to this precision
-    assert 1e-3 < mode.squared_distance(two.result_.plan.mode.theta) < 0.02 * posterior.n_params
+    assert two.result_.plan.mode is None
     slopes = posterior.grad(two.result_.theta.reshape(-1, posterior.n_params))
     whitened = two.result_.plan.center.metric.sqrt_t(slopes)
     error = whitened.mean(axis=0) / (whitened.std(axis=0) / np.sqrt(60.0))
