@@ -204,8 +204,8 @@ def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
     else:
         # Effective draws per gradient of 32 positions, with path lengths 1.5, 2 and 2.8 (1,500 rows
         # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
-        # squares. Between close walls trajectories turn back sooner: of 5,000 rows of 3,000 columns,
-        # 0.72 and 0.97 effective draws for means at 2 and 2.4, and squares lose nothing
+        # squares. Trajectories between close walls turn back sooner: with 5,000 rows of 3,000
+        # columns a trajectory is worth 0.67 and 0.96 draws for means at lengths 2 and 2.4
         path_length = 2.4 if rows.softness < _CLOSE else 2.0
         sampler = HMC(path_length=path_length, target_acceptance=0.8, n_points=n_points)
     sampler.most_steps = 1000  # the cost has been limited already

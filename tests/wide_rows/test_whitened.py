@@ -224,7 +224,7 @@ def test_costly_trajectories_are_as_many_as_the_time_allows(cost, time, n_trajec
     pilot = Adaptation(None, 0.2, 0.8, time, np.zeros((0, posterior.n_params)), n_settling=22)
     tuned = AdaptedRun(run, pilot, 3.0, 100, "", "")
     work = cost * THRESHOLDS.max_draw[1]
-    rows = SimpleNamespace(work_of=lambda n_gradients: work, collapsed=False)
+    rows = SimpleNamespace(work_of=lambda n_gradients: work, collapsed=False, softness=0.3)
     found, n_draws = _shared_trajectories(task, tuned, rows)
     assert n_draws == n_trajectories * n_points
     assert found.spacing == 3.0 * n_points
