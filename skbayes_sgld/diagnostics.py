@@ -31,6 +31,9 @@ _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
 # Limits of the screen: half of the excess of R-hat from which fits warn, and three times the needed
 # effective sample size, by whichever batch size shows less. Draws are clipped at about three sds
 _SCREEN_RHAT, _SCREEN_ESS = 1.0 + 0.5 * (MAX_RHAT - 1.0), 3.0
+# Limits for nearly normal draws, relative to those for ranks; their largest skewness and excess
+_NEAR_ESS, _NEAR_RHAT, _SKEWNESS, _EXCESS = 1.1, 0.8, 0.4, 0.8
+_MANY = 100  # parameters whose ranks of 4,000 draws take 0.1 s
 _SCREEN_BATCHES = (8, 40)  # numbers of batches per chain
 _FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws per chain
 _FEWEST_IN_TAIL, _TAIL_SHARE = 5, 0.2  # least draws of a tail, largest share of effective draws
@@ -391,10 +394,7 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
         return np.zeros(n_params, dtype=bool)
 
     def are_clean(z: Array) -> Array:
-        z -= _middle(z[..., ::_EVERY])
-        width = _middle(np.abs(z[..., ::_EVERY]))
-        z /= _CLIP * width
-        z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # seven digits are enough
+        z = _clipped(z)
         fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
         distance = np.abs(z)
         near = np.sqrt(np.sqrt(distance))  # like normal scores, it separates small distances
@@ -403,6 +403,45 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
         return (largest <= _SCREEN_RHAT) & (fewest >= _SCREEN_ESS * needed)
 
     return _by_block(are_clean, draws)
+
+
+def nearly_normal_and_converged(draws: Array, needed: int, n_params: int) -> Array:
+    """Mask of the parameters that have no convergence problem and nearly normal draws.
+
+    Effective sample sizes of nearly normal draws are within 2 % of those of their ranks, and R-hat
+    is as near: here they are those of the draws, clipped at three sds. Without sorting, 1,000
+    parameters take 0.25 s in place of 0.9 s. ``n_params`` is the number of parameters of which the
+    worst is judged.
+    """
+
+    def are_clean(z: Array) -> Array:
+        z = _clipped(z)
+        halves = _split(z)
+        both = halves, np.abs(halves)
+        r_hat = np.max([_rhat(v) for v in both], axis=0)
+        ess = np.array([_autocorrelation_ess(v) for v in both])
+        limit = np.maximum(
+            MAX_RHAT, _chance_rhat(np.maximum(ess.max(axis=0), needed), len(draws), n_params)
+        )
+        clean = (ess[0] >= _NEAR_ESS * needed) & (r_hat - 1.0 <= _NEAR_RHAT * (limit - 1.0))
+        z = z.reshape(len(z), -1)
+        z -= z.mean(axis=1, keepdims=True)
+        squares = z * z
+        sd = np.sqrt(squares.mean(axis=1))
+        skewness = np.einsum("ps,ps->p", squares, z) / (z.shape[1] * sd**3)
+        kurtosis = np.einsum("ps,ps->p", squares, squares) / (z.shape[1] * sd**4)
+        # a NaN compares as False
+        return clean & (np.abs(skewness) < _SKEWNESS) & (np.abs(kurtosis - 3.0) < _EXCESS)
+
+    return _by_block(are_clean, draws)
+
+
+def _clipped(z: Array) -> Array:
+    """Draws about their median, in ``_CLIP`` median absolute deviations, clipped at 1."""
+    z -= _middle(z[..., ::_EVERY])
+    width = _middle(np.abs(z[..., ::_EVERY]))
+    z /= _CLIP * width
+    return np.clip(z, -1.0, 1.0, dtype=np.float32)  # seven digits are enough
 
 
 def _middle(block: Array) -> Array:
@@ -468,6 +507,9 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         alone = [draws[:, w * each : w * each + last] for w in range(n_walkers)]
         draws = np.stack(alone, axis=1).reshape(-1, last, n_params)
     suspects = np.flatnonzero(~plainly_converged(draws, needed))
+    if len(suspects) >= _MANY:
+        clean = nearly_normal_and_converged(draws[..., suspects], needed, n_params)
+        suspects = suspects[~clean]
     if not len(suspects):
         return {}
     single, walk = _ess_single(draws)

@@ -8,11 +8,12 @@ from arviz_stats.base import array_stats
 from scipy import stats
 from scipy.signal import lfilter
 
-from skbayes_sgld import PosteriorDraws
+from skbayes_sgld import PosteriorDraws, diagnostics
 from skbayes_sgld.diagnostics import (
     are_random_walks,
     convergence_problems,
     effective_sample_size,
+    nearly_normal_and_converged,
     plainly_converged,
     potential_scale_reduction,
     quantiles,
@@ -241,6 +242,31 @@ def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, sha
             whole = convergence_problems(draws, range(shape[2]))
         assert convergence_problems(draws, range(shape[2])) == whole
     assert told or shape[0] == 1  # a lone chain does not differ from others
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_whatever_is_warned_of_is_not_clean_to_the_screen_of_nearly_normal_draws(monkeypatch, kind):
+    monkeypatch.setattr(diagnostics, "plainly_converged", lambda d, _: np.zeros(d.shape[2], bool))
+    for number, size in enumerate(np.linspace(0.0, 1.0, 5)):
+        draws = faulty(kind, size, (4, 1000, 4), seed=number)
+        clean = nearly_normal_and_converged(draws, 400, 1)
+        for j in range(4):
+            warned = convergence_problems(draws[..., [j]], ["x"])
+            assert not (warned and clean[j]), (size, warned)
+
+
+def test_of_many_parameters_those_near_a_limit_are_judged_by_ranks(monkeypatch):
+    rng, n_params = np.random.default_rng(0), 150
+    good = autoregression(rng, 0.6, 4, 1000, n_params)  # worth 1,000 of 4,000 draws
+    assert not plainly_converged(good).all() and convergence_problems(good, range(n_params)) == {}
+    assert nearly_normal_and_converged(good, 400, n_params).mean() > 0.95
+    assert not nearly_normal_and_converged(np.exp(good), 400, n_params).any()  # not normal
+    slow = autoregression(rng, 0.8, 4, 1000, n_params)
+    clean, ess = nearly_normal_and_converged(slow, 400, n_params), effective_sample_size(slow)
+    assert clean.any() and ess.min() < 400 and ess[clean].min() > 420
+    found = convergence_problems(slow, range(n_params))
+    monkeypatch.setattr(diagnostics, "_MANY", 1000)
+    assert convergence_problems(slow, range(n_params)) == found != {}
 
 
 def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
