@@ -54,10 +54,10 @@ from skbayes_sgld.wide_rows.whitened import WhitenedRows, sparse_rows, whiten_ro
 # Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
 # (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
 _NEAR = 0.01
-_CLOSE = 0.08  # softness of rows that are walls, of a posterior ten times as wide
-# Time of products in large blocks, relative to others. With 5,000 rows of 3,000 columns this allows
-# 900 draws, whose least effective sample size is 400
-_LARGE_BLOCKS = 0.7
+_CLOSE = 0.25  # softness of rows that are walls, beside a posterior four times as wide
+# Speed of products in large blocks, relative to others. With 5,000 rows of 3,000 columns 870 draws
+# of a chain are in time, whose least effective sample size is above 400
+_LARGE_BLOCKS = 1.33
 _DEAR = 3e7  # multiplications of a trajectory of which four draws are taken in place of two
 
 
@@ -174,9 +174,8 @@ def _shared_trajectories(
     settings, n_asked = task.settings, task.settings.n_draws
     n_steps = tuned.run.sampler.gradients(tuned.run.step_size)
     work = rows.work_of(n_steps)
-    if isinstance(rows, WhitenedRows):
-        work *= _LARGE_BLOCKS
-    half_share, full_share = (limit / work for limit in THRESHOLDS.max_draw)
+    speed = _LARGE_BLOCKS if isinstance(rows, WhitenedRows) else 1.0
+    half_share, full_share = (speed * limit / work for limit in THRESHOLDS.max_draw)
     in_time = ceil(min(1.0, max(full_share, min(0.5, half_share))) * n_asked)
     given = settings.sampler is not AUTO or settings.thin is not AUTO
     if rows.collapsed or given or not task.may_have_walkers:
@@ -206,7 +205,8 @@ def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
         # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
         # squares. Trajectories between close walls turn back sooner: with 5,000 rows of 3,000
         # columns a trajectory is worth 0.67 and 0.96 draws for means at lengths 2 and 2.4
-        path_length = 2.4 if rows.softness < _CLOSE else 2.0
+        walls = isinstance(rows, WhitenedRows) and rows.softness < _CLOSE
+        path_length = 2.4 if walls else 2.0
         sampler = HMC(path_length=path_length, target_acceptance=0.8, n_points=n_points)
     sampler.most_steps = 1000  # the cost has been limited already
     return sampler
