@@ -15,7 +15,7 @@ the force h of the rows changes the momentum of x by ``R^T h``, and that of v by
 the products ``R^T h`` are added up and made once: a leapfrog step takes one product of n by n. What
 has been integrated out is drawn at the end: u given eta and y, b given u, and z given both. Rows of
 labels that have little noise of their own, such as two that are almost alike, have none in D, and
-keep their own likelihood.
+keep their own likelihood. Equal rows are one row of their total or sum.
 
 A default logistic fit of 2,000 documents of 5,000 words (``benchmarks/text.py``) takes leapfrog
 steps of 0.4; in the metric of the prior they are 0.09.
