@@ -125,8 +125,13 @@ def integrated_crps(
     mean: Array,
     sd: Array,
     slope: Callable[[Array], Array],
+    lowest: float = -np.inf,
 ) -> Array:
-    """CRPS of each row by quadrature of its distribution function, up to 1e-5 sds.
+    """CRPS of each row by quadrature of its distribution function.
+
+    The error is 3e-5 sds, and with very heavy tails or a density that is infinite at its end 2e-4.
+    Gauss rules stand between the ends, one sd about the mean, and y: over the whole range they
+    would miss the core of a distribution with heavy tails.
 
     Parameters
     ----------
@@ -137,20 +142,27 @@ def integrated_crps(
     slope : callable
         Function from points ``(n, m)`` to the absolute derivative of the transformation into the
         units of the score.
+    lowest : float, default=-inf
+        Least number that can be observed; the distribution function has a bend there.
     """
-    low, high = mean - REACH * sd, mean + REACH * sd
-    nodes, weights = np.polynomial.legendre.leggauss(20)  # error 2e-7 sds for a normal distribution
-    nodes, weights = 0.5 + 0.5 * nodes, 0.5 * weights
+    low, high = np.maximum(mean - REACH * sd, lowest), mean + REACH * sd
     middle = np.clip(y, low, high)
-    parts = (low, middle), (middle, high), (y, middle)  # in the last part one side is 1
-    each = [start[:, None] + np.outer(end - start, nodes) for start, end in parts]
-    below, above = np.split(cdf(np.hstack(each[:2])), 2, axis=1)
-    left, right, beyond = (slope(t) for t in each)
-    return (
-        (np.square(below) * left) @ weights * (middle - low)
-        + (np.square(1.0 - above) * right) @ weights * (high - middle)
-        + beyond @ weights * np.abs(y - middle)
-    )
+    core = mean - (mean - low) / REACH, mean + sd
+    edges = np.sort([low, *core, high, middle], axis=0)
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    nodes, weights = 0.5 + 0.5 * nodes, 0.5 * weights
+    # in the first part they are squared: a density may be infinite at the lowest number
+    rules = [(nodes**2, 2.0 * nodes * weights), *[(nodes, weights)] * 3]
+    lengths = np.diff(edges, axis=0)
+    parts = zip(edges, lengths, rules, strict=False)
+    t = np.hstack([start[:, None] + np.outer(length, x) for start, length, (x, _) in parts])
+    weight = np.hstack([np.outer(length, w) for length, (_, w) in zip(lengths, rules, strict=True)])
+    below = cdf(t)
+    below = np.where(t < middle[:, None], below, 1.0 - below)
+    away = (y - middle)[:, None]  # there one side is 1
+    beyond = slope(middle[:, None] + away * nodes) @ weights * np.abs(away[:, 0])
+    integral: Array = (np.square(below) * slope(t) * weight).sum(axis=1) + beyond
+    return integral
 
 
 def summed_crps(cdf: Callable[[Array], Array], y: Array, mean: Array, sd: Array) -> Array:

@@ -16,6 +16,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
 from skbayes_sgld.likelihoods.base import HIGHEST, FarRowError
 from skbayes_sgld.likelihoods.mixture import Mixture
+from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
@@ -217,14 +218,26 @@ class PredictiveDistribution:
             mean, variance = level[:, 0] + unit[:, 0] * first, second - np.square(first)
             return np.column_stack([mean, np.square(unit[:, 0]) * variance])
 
-        def normal_moments_of(X: Array, row_values: RowValues) -> Array:
-            coordinates = _moved(spread.coordinates(X), row_values)[0]
-            noise = share @ self._noise_variance * self._noise_share(row_values)
-            variance = spread.variance(coordinates) + noise
-            return np.column_stack([coordinates[:, -1], variance])
+        def location_moments_of(X: Array, row_values: RowValues) -> Array:
+            coordinates = _moved(spread.coordinates(X), row_values)
+            mean, variance = coordinates[0, :, -1].copy(), spread.variance(coordinates)[0]
+            if self.predictor.n_predictors == 1:
+                u = self._with_own(np.zeros((1, 1, len(share))))
+                noise = likelihood.variance(u) @ share
+            else:  # location and log variance, whose draws are taken from its mean
+                level = coordinates[1, :, -1].copy()
+                coordinates[..., -1] = 0.0
+                away = spread.predictors(coordinates)[1]
+                if away.max(initial=0.0) > 80.0:  # the most in single precision
+                    away = away.astype(float)
+                u = self._with_own(np.stack([away, away]))
+                noise = np.exp(level) * (likelihood.variance(u) @ share.astype(away.dtype))
+            return np.column_stack([mean, variance + noise * self._noise_share(row_values)])
 
-        if likelihood.has_sums(row_values):
-            return self._by_blocks(normal_moments_of, 2, X, row_values, each=spread.n_coordinates)
+        normal = isinstance(likelihood, NormalNoise) and not likelihood.taken(row_values)
+        if normal or likelihood.has_sums(row_values):
+            size = spread.n_coordinates + 4 * len(share) * (self.predictor.n_predictors - 1)
+            return self._by_blocks(location_moments_of, 2, X, row_values, each=size)
         pays = likelihood.finite_variance and self._many(X)
         return self._averages(moments_of, _OF_MOMENTS if pays else 0.0, X, row_values)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
+from scipy import integrate, stats
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, mean_pinball_loss
 
@@ -72,7 +72,7 @@ def test_the_integral_of_a_normal_distribution_function_is_its_crps(at):
     found = integrated_crps(
         lambda t: stats.norm.cdf(t, mean[:, None], sd[:, None]), y, mean, sd, np.ones_like
     )
-    assert_allclose(found, scoringrules.crps_normal(y, mean, sd), rtol=1e-5)
+    assert_allclose(found / sd, scoringrules.crps_normal(y, mean, sd) / sd, rtol=0, atol=3e-5)
 
 
 def test_the_integral_in_other_units_is_the_crps_of_the_transformed_distribution():
@@ -81,6 +81,22 @@ def test_the_integral_in_other_units_is_the_crps_of_the_transformed_distribution
         lambda t: stats.norm.cdf(t, mean[:, None], sd[:, None]), np.log(y), mean, sd, np.exp
     )
     assert_allclose(found, scoringrules.crps_lognormal(y, mean, sd), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("law", "lowest"),
+    [(stats.t(3), -np.inf), (stats.t(2.3), -np.inf), (stats.gamma(0.5), 0.0), (stats.expon(), 0.0)],
+)
+def test_the_integral_is_right_with_heavy_tails_and_densities_that_are_infinite(law, lowest):
+    y = law.ppf([0.001, 0.1, 0.4, 0.6, 0.9, 0.999])
+    mean, sd = np.full(len(y), law.mean()), np.full(len(y), law.std())
+    found = integrated_crps(law.cdf, y, mean, sd, np.ones_like, lowest)
+    low, high = np.maximum(mean - 6.0 * sd, lowest), mean + 6.0 * sd
+    for each, at, a, b in zip(found, y, low, high, strict=True):
+        at_most = integrate.quad(lambda t: law.cdf(t) ** 2, a, max(min(at, b), a), limit=500)[0]
+        above = integrate.quad(lambda t: law.sf(t) ** 2, max(min(at, b), a), b, limit=500)[0]
+        beyond = max(at - b, a - at, 0.0)
+        assert abs(each - at_most - above - beyond) < 5e-4 * sd[0]
 
 
 @pytest.mark.parametrize("mu", [0.1, 12.0, 300.0, 1e5])
