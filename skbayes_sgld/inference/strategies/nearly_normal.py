@@ -48,7 +48,7 @@ from skbayes_sgld.sampling.gradients.about_mean import AboutMean
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
-from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, affordable
 from skbayes_sgld.sampling.tuning.leverage import phrase_of
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
@@ -65,6 +65,7 @@ _DRAWS = 32  # draws at which the normal distribution is compared with the poste
 # Largest bound on the error of the normal distribution's moments. With 0.05 (5,000 rows of 300
 # columns, 20,000 of 900), errors of the steps' means and sds were below 0.3 % of an sd
 _MOST_ERROR = 0.06
+_MANY = 2.0  # rows, relative to P^2, beyond which steps are cheap beside passes over the rows
 _FEWEST = 32  # rows of the smallest batch
 # Longest step, in sds, that one row of a batch makes, and largest change of one parameter: rows
 # beyond are always read. With 8,000 rows of 66 log-normal columns, draws had a kurtosis of 3.1, and
@@ -292,7 +293,8 @@ def _planned(
         return task
     said = f"off by about {of_steps:.1%} of an sd; a normal distribution by at most {of_normal:.1%}"
     time = run.sampler.step_and_time(np.ones(1), 1.0)[1]
-    lengths = usual_lengths(task, run, time, 1)
+    many = run.n_samples > _MANY * mode.theta.size**2
+    lengths = usual_lengths(task, run, time, affordable(run, time) if many else 1)
     return finish(
         task,
         run,
