@@ -115,6 +115,12 @@ def is_compensated(plan):
     return isinstance(plan.run.dynamics.metric, Compensated)
 
 
+@pytest.mark.parametrize("n, thin", [(4200, 1), (9000, 2)])
+def test_draws_are_as_far_apart_as_usual_where_steps_are_cheap(n, thin):
+    plan = plan_of(*binary(n=n))
+    assert is_compensated(plan) and plan.thin == thin
+
+
 def test_a_rare_class_is_left_to_the_other_strategies():
     assert not is_compensated(plan_of(*binary("skewed", level=-5.5)))
 
