@@ -158,7 +158,7 @@ def test_predictions_are_those_of_the_draws(family):
         for j, q in enumerate((1e-4, 0.05, 0.95)):
             at_most = law.cdf(quantile[:, j, None]).mean(axis=1)
             if not family.likelihood.whole:
-                np.testing.assert_allclose(at_most, q, rtol=1e-3)
+                np.testing.assert_allclose(at_most, q, rtol=3e-3)
                 continue
             assert np.all(at_most >= q - 3e-6)
             assert np.all(law.cdf(quantile[:, j, None] - 1.0).mean(axis=1) < q + 3e-6)
