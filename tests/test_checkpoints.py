@@ -387,8 +387,8 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     assert table.attrs["stopped_by"] == "target_ess"
     assert "stopped_by=target_ess" in repr(model.posterior_)
     assert "600 is reached" in " ".join(table.attrs["plan"].split())
-    more = clone(model).set_params(target_ess=6000).fit(*data)
-    assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 6000
+    more = clone(model).set_params(target_ess=12000).fit(*data)
+    assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 12000
     np.testing.assert_array_equal(more.posterior_.values[:, :n_draws], model.posterior_.values)
     # one look earlier there were too few
     before = max(n for n in running.stopping_points(1000, 600) if n < n_draws)

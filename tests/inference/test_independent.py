@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy.special import digamma, gammaincinv, polygamma
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -13,8 +15,11 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, SGLD, Independence
+from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import run_chains
 from tests.references.closed_forms import (
     laplace_fit,
@@ -22,6 +27,7 @@ from tests.references.closed_forms import (
     weighted_draws,
     z_scores,
 )
+from tests.references.targets import logistic_posterior, run_at_mode
 
 RNG = np.random.default_rng(0)
 IRIS = load_iris().data[50:] - load_iris().data[50:].mean(axis=0), load_iris().target[50:] - 1
@@ -73,6 +79,44 @@ def test_proposals_by_name_have_the_moments_of_hmc(model, y):
     assert np.all(np.abs(a["sd"] - b["sd"]) < 4.5 * np.hypot(a["mcse_sd"], b["mcse_sd"]))
 
 
+def test_pairs_of_proposals_on_opposite_sides_make_means_worth_more_than_independent_draws():
+    values = SGLDLogisticRegression(**SMALL).fit(*IRIS).result_.values
+    n_draws = values.shape[0] * values.shape[1]
+    apart = np.square(values - values.mean(axis=(0, 1)))
+    assert effective_sample_size(values).min() > 1.1 * n_draws
+    assert effective_sample_size(apart).min() > 0.4 * n_draws
+
+
+@pytest.mark.parametrize("step_size", [0.8, 1.0, 1.5])
+def test_swaps_of_pairs_leave_a_skewed_posterior_as_it_is(step_size):
+    # logarithm of a gamma variable of shape 2, whose skewness is -0.8
+    skewed = FunctionPosterior(
+        lambda t: (2.0 * t - np.exp(t))[:, 0], lambda t: 2.0 - np.exp(t), n_params=1
+    )
+    run, _ = run_at_mode(
+        as_posterior(skewed), sampler=Independence(), gradient=Full(), step_size=step_size
+    )
+    draws = run_chains(run, np.zeros((50, 1)), n_draws=4000, n_burnin=200, seed=1).draws
+    t = draws[..., 0]
+    moments = [t, np.square(t - digamma(2.0)), t < np.log(gammaincinv(2.0, 0.05))]
+    for each, exact in zip(moments, [digamma(2.0), polygamma(1, 2.0), 0.05], strict=True):
+        of_chains = each.mean(axis=1)
+        assert abs(of_chains.mean() - exact) < 4.0 * of_chains.std(ddof=1) / np.sqrt(50)
+
+
+def test_a_proposal_and_its_partner_may_change_places():
+    run, _ = run_at_mode(logistic_posterior(30, 2), sampler=Independence(), step_size=1.0)
+    normals = RNG.standard_normal((40_000, 1, 5))
+    noise = run.sampler.prepare(normals, normals[0], np.ones(40_000), run.dynamics)[:, 0]
+    first, partner = noise[:-1, :3], noise[1:, 4:]
+    for power in (1, 2):  # wide proposals have wide partners
+        both = np.concatenate([first**power, partner**power], axis=1)
+        assert_allclose(both.mean(axis=0)[:3], both.mean(axis=0)[3:], atol=0.08)
+        covariance = np.cov(both.T)
+        assert_allclose(covariance[:3, :3], covariance[3:, 3:], atol=0.35)
+    assert_allclose(np.diag(np.corrcoef(first.T, partner.T)[:3, 3:]), -0.7, atol=0.02)
+
+
 def test_a_table_whose_weights_vary_is_sampled_by_steps():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)[:, :20]
@@ -119,7 +163,7 @@ def test_many_steps_at_once_are_those_of_one_after_another(monkeypatch):
     monkeypatch.setattr(Independence, "make_at_once", lambda *_: None)
     stepped = run_chains(plan.run, plan.start, n_draws=100, n_burnin=3)
     np.testing.assert_array_equal(at_once.draws, stepped.draws)
-    for name in ("accepted", "lost", "value", "square"):
+    for name in ("accepted", "lost", "value", "square", "partner", "partner_value", "new", "swaps"):
         np.testing.assert_allclose(
             at_once.state.sampler_state[name], stepped.state.sampler_state[name], rtol=1e-12
         )

@@ -35,7 +35,6 @@ _OFF = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
 _ON_BATCHES = f"on batches {_OFF}"
 _LONG = 0.5  # shorter steps on batches cost more than trajectories on the rows that matter
 _MANY = 1000  # rows of a step from which the rows that matter are looked for first
-_WIDEST = 2.0  # variance, relative to that at the mode, at which draws two steps apart count half
 
 
 class Langevin(Strategy):
@@ -104,7 +103,7 @@ def plan_steps(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> P
         found = _OFF
     elif not pilots.holds_far_out(run, task.mode, step.size, task.seed):
         found = f"a pilot's steps of {step.size:g} overflow from far out"
-    elif step.bias.width > _WIDEST:
+    elif step.bias.width > THRESHOLDS.widest:
         # with heavy tails or nearly separated classes, steps in the mode's metric are too short
         found = f"a pilot's variances are {step.bias.width:.1f} times those at the mode"
     else:

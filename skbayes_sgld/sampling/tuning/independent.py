@@ -10,7 +10,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._typing import Array
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.samplers.independence import log_proposal
+from skbayes_sgld.sampling.samplers.independence import Independence, log_proposal
 from skbayes_sgld.sampling.samplers.metropolis import split_noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, recentred
 from skbayes_sgld.sampling.tuning.mode import Center
@@ -54,7 +54,8 @@ def weigh_proposals(run: Run, mode: Center, seed: int, farthest: float) -> Weigh
 
     If the mean is farther from the mode than ``farthest`` sds, nothing is proposed.
     """
-    P, tau = mode.theta.size, float(run.dynamics.temperature)
+    P, tau, sampler = mode.theta.size, float(run.dynamics.temperature), run.sampler
+    assert isinstance(sampler, Independence)
     streams = ChainStreams(seed, FIRST_CHAIN)
     half = streams.normals(_PAIRS, P)
     normals = streams.normals(_PROPOSALS, run.sampler.n_normals(P))
@@ -67,10 +68,10 @@ def weigh_proposals(run: Run, mode: Center, seed: int, farthest: float) -> Weigh
         mean = mode.theta + np.sqrt(tau) * mode.metric.sqrt(force[None])[0]
         center = Center(mean, mode.metric)
         dynamics = recentred(dynamics, center)
-        noise = run.sampler.prepare(normals[None], normals, np.ones(1), dynamics)[0]
-        theta, _, rest = split_noise(noise, P)
-        log_weight = rest[:, 0] / tau - log_proposal(rest[:, 1] / tau, P)
-    return _weighted(center, theta, log_weight, streams)
+        noise = sampler.prepare(normals[None], normals, np.ones(1), dynamics)[0]
+        made = sampler.positions_at(split_noise(noise, P).move[None], dynamics)
+        log_weight = made["value"][0] / tau - log_proposal(made["square"][0] / tau, P)
+    return _weighted(center, made["theta"][0], log_weight, streams)
 
 
 def _weighted(center: Center, theta: Array, log_weight: Array, streams: ChainStreams) -> Weights:

@@ -343,6 +343,9 @@ def choose_unbiased(
     power = _FASTEST if smooth else _SLOWEST
     while True:
         bias = measure_bias(run, mode, sizes[at], seed, limit, decides=may_give_up and at == last)
+        # shorter steps need not be tried if HMC takes over anyway
+        if has_spare and bias.width > THRESHOLDS.widest:
+            return StepChoice(sizes[at], bias)
         bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return StepChoice(sizes[at], bias)

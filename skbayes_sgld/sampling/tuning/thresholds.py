@@ -24,6 +24,9 @@ class Thresholds:
     # the least bias (for PSGLD 1.6 %). PSGLD's steps shorter than 0.1 (2.8 %) gave a sixth of the
     # effective draws per gradient
     max_rough_bias: float = 0.015
+    # Variance, relative to that at the mode, at which draws of SGLD two steps apart count half:
+    # HMC takes over beyond it
+    widest: float = 2.0
 
     # ---- rows ---------------------------------------------------------------------------------
 
