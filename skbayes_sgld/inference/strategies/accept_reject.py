@@ -177,7 +177,9 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     n_draws = choose_n_draws(task)
     thin = choose_thin(settings, tuned.spacing, tuned.most_spaced)
     n_steps = n_draws.value * thin.value
-    automatic, why = usual_burnin(tuned.spacing, n_steps)
+    # draws of long trajectories are closer than independent ones
+    settling = max(tuned.spacing, min(tuned.found.autocorrelation, _EVERY) - 1.0)
+    automatic, why = usual_burnin(settling, n_steps)
     if settings.init is AUTO and len(ends):
         # the correlation between walkers from one pilot chain falls to 10 %
         least = min(automatic, int(np.ceil(2.0 * tuned.spacing)))
