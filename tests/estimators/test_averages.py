@@ -56,9 +56,9 @@ def test_under_flat_priors_the_posterior_is_weighted_least_squares():
     known = sm.GLM(Y, sm.add_constant(X, prepend=False), family=family, var_weights=SIZE).fit()
     model = SGLDLinearRegression(prior="flat", noise_prior="flat", random_state=0)
     found = model.fit(X, Y, n_averaged=SIZE).summary()
-    free = N - 3  # a t distribution of so many degrees of freedom
-    assert_same(found.iloc[:3], known.params, known.bse * np.sqrt(free / (free - 2)))
-    rest = known.scale * free
+    # a t distribution of so many degrees of freedom: the prior is flat in sigma
+    free, rest = N - 4, known.scale * (N - 3)
+    assert_same(found.iloc[:3], known.params, known.bse * np.sqrt((N - 3) / (free - 2)))
     mean = rest / (free - 2)
     assert_same(found.iloc[3:], mean, mean * np.sqrt(2 / (free - 4)))
     given = SGLDLinearRegression(prior="flat", noise_variance=9.0, random_state=0)

@@ -33,8 +33,8 @@ SIZE = RNG.integers(1, 30, N)
 COUNTS = RNG.poisson(SIZE * np.exp(0.3 * X[:, 0] - 0.5))
 SUCCESSES = RNG.binomial(SIZE, expit(X[:, 0]))
 AVERAGES = 1.0 + 0.3 * X[:, 0] + RNG.standard_normal(N) / np.sqrt(SIZE)
-FEW = {"n_draws": 50, "n_chains": 2, "random_state": 0}
-# 50 draws of two chains are too few, and fit says so
+FEW = {"n_draws": 20, "n_chains": 2, "random_state": 0}
+# 20 draws of two chains are too few, and fit says so
 few_draws = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 MODELS = {
