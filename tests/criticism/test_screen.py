@@ -250,7 +250,7 @@ def test_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior():
 
 
 def test_two_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior():
-    X = np.random.default_rng(0).standard_normal((300, 2))
+    X = np.random.default_rng(0).standard_normal((400, 2))
     labels = np.square(X[:, 0]) > 1.0
     X = np.column_stack([X, np.square(X)])
     with pytest.warns(ModelMisfitWarning, match="high prob.*set prior='hierarchical_normal'"):
