@@ -180,7 +180,7 @@ def loo(
     <BLANKLINE>
                 estimate        se  subsampling se
     elpd         -2397.8      13.8            0.00
-    p_loo           11.2                      0.00
+    p_loo           11.1                      0.00
     <BLANKLINE>
     Pareto k is above 0.7 in 0 of 442 rows.
     """

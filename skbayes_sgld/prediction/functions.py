@@ -296,10 +296,10 @@ def summary(estimator: Any, coverage: float = 0.9, exponentiate: bool = False) -
     >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0))
     >>> print(summary(model.fit(X[["bmi", "bp"]], y))[["mean", "sd"]].rename_axis(None).round(1))
                       mean     sd
-    coef[bmi]         37.5    3.1
-    coef[bp]          19.2    3.1
+    coef[bmi]         37.6    3.0
+    coef[bp]          19.1    3.1
     intercept        152.1    2.8
-    noise_variance  3625.8  246.2
+    noise_variance  3621.1  247.4
     """
     model = unwrap_for("summary", "summary", estimator).model
     table: pd.DataFrame = model.summary(coverage, exponentiate)
