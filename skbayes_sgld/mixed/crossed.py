@@ -30,7 +30,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.sparse import csr_array
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import ALIKE, matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
 from skbayes_sgld.mixed.gram import LabelGram, label_covariances
@@ -42,7 +42,6 @@ _FEW_EFFECTS = 700  # of crossed terms, each of which is eliminated alone first
 _PRODUCTS = 2**24  # numbers that are kept of the products of labels' rows
 _STEADY = 0.5  # change of the log of the information on their effects, for that of coordinates
 _FAR = 0.5  # sds beyond the farthest nodes, where polynomials end
-_GROUP = 64  # rows of a product with a matrix of size P
 
 
 class RatioCoordinates:
@@ -491,14 +490,14 @@ class CrossedMarginal(Marginal):
     def _mean(self, terms: Array, w: Array) -> Array:
         """Means of the effects ``(C, P)`` given coefficients and -1."""
         each = (terms[:, :, None] * w[:, None]).reshape(len(w), -1)
-        return -matmul_rows(each, self._means, _GROUP)
+        return -matmul_rows(each, self._means, ALIKE)
 
     def root_at(self, z: Array, v: Array) -> Array:
         """Rows ``(C, P)`` of standard normals times the inverse factor at z, in units of E."""
         features, v = self._of_root.design(z)[0].astype(np.float32), v.astype(np.float32)
         out: Any = 0.0
         for feature, root in zip(features.T, self._roots, strict=True):
-            out = out + matmul_rows(v * feature[:, None], root, _GROUP)
+            out = out + matmul_rows(v * feature[:, None], root, ALIKE)
         return np.asarray(out, dtype=float)
 
     def sds_at(self, z: Array) -> Array:
