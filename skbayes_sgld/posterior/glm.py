@@ -29,7 +29,7 @@ from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap, Contrasts
 from skbayes_sgld.posterior.design import DenseDesign, Design
 from skbayes_sgld.posterior.linear_prior import LinearPrior
-from skbayes_sgld.posterior.one_hot import Levels, LevelSum, levels_of
+from skbayes_sgld.posterior.one_hot import LevelSum, levels_of
 from skbayes_sgld.posterior.parameters import linear_parameters
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
@@ -250,28 +250,23 @@ class GLMPosterior(BasePosterior):
         return self._sums[dtype]
 
     def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:
-        """Log likelihood of all rows; by sufficient statistics, if these are known."""
+        """Log likelihood of all rows in any order; by sufficient statistics, if these are known."""
         if self._statistics is not None:
             return _StatisticsSum(self)
-        found = self._levels
-        return self.row_sum(dtype) if found is None else self._level_sum(found, dtype)
+        if dtype not in self._sums.of_all:
+            self._sums.of_all[dtype] = self._level_sum(dtype) or self.row_sum(dtype)
+        return self._sums.of_all[dtype]
 
-    @property
-    def _levels(self) -> Levels | None:
-        """Factor that has most of the columns; None without one."""
-        if not self._sums.searched:
-            self._sums.searched = True
-            if self.fit_intercept and not self.n_own and not issparse(self.X):
-                self._sums.levels = levels_of(self.X)
-        return self._sums.levels
-
-    def _level_sum(self, found: Levels, dtype: type) -> LevelSum:
-        if dtype not in self._sums.by_level:
-            kernel, wide = self.likelihood.bind(self.values, dtype), self._coefficient_map()
-            self._sums.by_level[dtype] = LevelSum.of(
-                self.X, self.x_mean, found, kernel, wide, dtype
-            )
-        return self._sums.by_level[dtype]
+    def _level_sum(self, dtype: type) -> LevelSum | None:
+        """Sum over rows sorted by the factor that has most of the columns; None without one."""
+        coefficient_map = self._coefficient_map()
+        # coefficients of the columns of X and an intercept alone
+        plain = self.fit_intercept and not isinstance(coefficient_map, ByBlock)
+        found = levels_of(self.X) if plain and not issparse(self.X) else None
+        if found is None:
+            return None
+        kernel = self.likelihood.bind(self.values, dtype)
+        return LevelSum.of(self.X, self.x_mean, found, kernel, coefficient_map, dtype)
 
     def design_rows(self, rows: slice) -> Any:
         """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
@@ -680,17 +675,18 @@ class GLMPosterior(BasePosterior):
 class SharedSums(dict[type, RowSum]):
     """Sums over one set of rows under one likelihood, by the dtype of their products.
 
-    Besides, sums of rows sorted by a factor, if one that has most of the columns was found.
-
     All posteriors of these rows and this likelihood hold this one object: copies under another
     prior share it, and a posterior of other rows or of another likelihood has a new one.
+
+    Attributes
+    ----------
+    of_all : dict of RowSum
+        Sums over all rows in any order, such as that of their levels, by the same dtype.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.by_level: dict[type, LevelSum] = {}
-        self.levels: Levels | None = None
-        self.searched = False
+        self.of_all: dict[type, RowSum] = {}
 
 
 class _StatisticsSum:

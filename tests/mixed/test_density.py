@@ -14,6 +14,7 @@ from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.mixed.coordinates import standardise_mixed
 from skbayes_sgld.mixed.rows import MixedRows
+from skbayes_sgld.posterior import one_hot
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.priors import Flat, GroupPrior, HalfNormal, InverseGamma, Normal
 from skbayes_sgld.priors.group import LearnedCovariance
@@ -166,6 +167,20 @@ def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales(
     np.testing.assert_array_equal(draws[:7], collapsed.reported.values(theta[:7]))
     check_coefficients(posterior, draws)
     np.testing.assert_allclose(collapsed.reported.theta(draws), theta, atol=1e-8)
+
+
+def test_columns_of_a_factor_beside_effects_have_the_gradient_of_the_rows(monkeypatch):
+    # without effects these rows would be sorted by level
+    monkeypatch.setattr(one_hot, "_FEWEST_NUMBERS", 0)
+    frame, predictor = make_rows()
+    levels = pd.DataFrame(np.eye(30)[np.arange(60) % 30]).add_prefix("level")
+    frame = frame.drop(columns="h").join(levels)
+    posterior, _, _ = bind_rows(frame, predictor > 1.0, {"g": "intercept"}, Bernoulli())
+    theta = 0.3 * np.random.default_rng(5).normal(size=(3, posterior.n_params))
+    check_gradient(posterior, theta)
+    of_rows = posterior.model.log_likelihood(theta[:, : posterior.model.n_params]).sum(axis=1)
+    rest = posterior.log_density(theta) - of_rows
+    np.testing.assert_allclose(rest, posterior.log_prior(theta), atol=1e-9)
 
 
 MODELS = {"counts": Poisson(), "dispersed": NegativeBinomial(), "labels": Bernoulli()}
