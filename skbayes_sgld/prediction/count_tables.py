@@ -43,14 +43,16 @@ def quantiles_of_counts(mixture: Mixture, likelihood: Likelihood, q: Array, scal
     error[rest] = 0.0
     mixture.error = np.zeros(len(mixture))
     quantiles = np.empty((len(mixture), len(q)))
-    for number, (p, mixture.scale) in enumerate(zip(q, scale, strict=True)):
+    for number, p in enumerate(q):
+        mixture.scale = scale[number]
         at = np.minimum((table < p).sum(axis=1), table.shape[1] - 1)
         above, below = table[every, at] - p, p - table[every, at - 1]
         mixture.settle(error / mixture.scale, np.minimum(above, below))
         quantiles[:, number] = at - 1.0
     if len(rest):
         some = mixture.some(rest)
-        for number, (p, some.scale) in enumerate(zip(q, scale, strict=True)):
+        for number, p in enumerate(q):
+            some.scale = scale[number]
             quantiles[rest, number] = likelihood.averaged_quantile(some, float(p))
         mixture.add_errors(rest, some)
     return quantiles

@@ -198,27 +198,30 @@ class PredictiveDistribution:
     @_far_rows_apart
     def moments(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
-        share, likelihood, spread = self.share, self.likelihood, self._spread(X)
+        likelihood, every = self.likelihood, slice(None)
+        normal = isinstance(likelihood, NormalNoise) and not likelihood.taken(row_values)
+        if normal or likelihood.has_sums(row_values):
+            return self._moments_of_locations(X, row_values)
 
         def moments_of(mixture: Mixture) -> Array:
-            at_center, every = mixture.center(), np.arange(len(mixture))
-            level, unit = likelihood.mean(at_center), np.sqrt(likelihood.variance(at_center))
+            center, u = mixture.center(), mixture.u
+            level, unit = likelihood.mean(center), np.sqrt(likelihood.variance(center))
             unit[~((unit > 0.0) & np.isfinite(unit))] = 1.0
-            away = np.zeros(0)
+            away = (likelihood.mean(u) - level) / unit
+            first = mixture.average(away, every)
+            square = np.square(away) + likelihood.variance(u) / np.square(unit)
+            variance = mixture.average(square, every) - np.square(first)
+            level, unit = level[:, 0], unit[:, 0]
+            return np.column_stack([level + unit * first, np.square(unit) * variance])
 
-            def deviation(u: Array, _: Array) -> Array:
-                nonlocal away
-                away = (likelihood.mean(u) - level) / unit
-                return away
+        pays = likelihood.finite_variance and self._many(X)
+        return self._averages(moments_of, _OF_MOMENTS if pays else 0.0, X, row_values)
 
-            def square(u: Array, _: Array) -> Array:
-                return np.square(away) + likelihood.variance(u) / np.square(unit)
+    def _moments_of_locations(self, X: Array, row_values: RowValues) -> Array:
+        """Mean and variance ``(n, 2)`` if the first predictor is the mean of an observation."""
+        share, likelihood, spread = self.share, self.likelihood, self._spread(X)
 
-            first, second = mixture.mean(deviation, every), mixture.mean(square, every)
-            mean, variance = level[:, 0] + unit[:, 0] * first, second - np.square(first)
-            return np.column_stack([mean, np.square(unit[:, 0]) * variance])
-
-        def location_moments_of(X: Array, row_values: RowValues) -> Array:
+        def moments_of(X: Array, row_values: RowValues) -> Array:
             coordinates = _moved(spread.coordinates(X), row_values)
             mean, variance = coordinates[0, :, -1].copy(), spread.variance(coordinates)[0]
             if self.predictor.n_predictors == 1:
@@ -234,12 +237,8 @@ class PredictiveDistribution:
                 noise = np.exp(level) * (likelihood.variance(u) @ share.astype(away.dtype))
             return np.column_stack([mean, variance + noise * self._noise_share(row_values)])
 
-        normal = isinstance(likelihood, NormalNoise) and not likelihood.taken(row_values)
-        if normal or likelihood.has_sums(row_values):
-            size = spread.n_coordinates + 4 * len(share) * (self.predictor.n_predictors - 1)
-            return self._by_blocks(location_moments_of, 2, X, row_values, each=size)
-        pays = likelihood.finite_variance and self._many(X)
-        return self._averages(moments_of, _OF_MOMENTS if pays else 0.0, X, row_values)
+        size = spread.n_coordinates + 4 * len(share) * (self.predictor.n_predictors - 1)
+        return self._by_blocks(moments_of, 2, X, row_values, each=size)
 
     @_far_rows_apart
     def mean(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
@@ -295,7 +294,8 @@ class PredictiveDistribution:
             if likelihood.has_ratios:
                 return quantiles_of_counts(mixture, likelihood, q, scale)
             quantiles = np.empty((len(mixture), len(q)))
-            for number, (p, mixture.scale) in enumerate(zip(q, scale, strict=True)):
+            for number, p in enumerate(q):
+                mixture.scale = scale[number]
                 quantiles[:, number] = likelihood.averaged_quantile(mixture, p)
             return quantiles
 
