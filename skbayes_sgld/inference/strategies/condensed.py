@@ -67,8 +67,8 @@ class Condensed(Strategy):
         tau, n = task.settings.tau, task.posterior.n_samples
         assert isinstance(posterior, GLMPosterior)
         choices = {k: v for k, v in task.choices.items() if k not in ("gradient", "batch_size")}
+        remainders = _remainders(posterior, center, tau, task.seed) / tau
         if task.finding is None:
-            remainders = _remainders(posterior, center, tau, task.seed) / tau
             outcome = _steps(replace(task, choices=choices), center, remainders)
             on_all = task.rows_read is not None and task.rows_read.noise is None
             if outcome is None and on_all and _is_far_from_normal(remainders, posterior.n_params):
@@ -80,7 +80,8 @@ class Condensed(Strategy):
         # the next times about the pilot's centre, since rows far from the mode may matter
         for number in range(3):
             seed = task.seed + number
-            remainders = _remainders(posterior, center, tau, seed) / tau
+            if number:
+                remainders = _remainders(posterior, center, tau, seed) / tau
             few = condensed(posterior, center, tau, seed, remainders)
             if few is None:
                 break
