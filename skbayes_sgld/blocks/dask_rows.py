@@ -70,8 +70,8 @@ class DaskRows(RowSource):
 
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
         """One task for each block, which reads it too, and a tree of sums."""
-        from dask._task_spec import Task, TaskRef
         from dask.delayed import Delayed
+        from dask.task_spec import Task, TaskRef
 
         name, graph = f"pass-{uuid4().hex}", dict(self._shared)
         # separate nodes, which a worker fetches once
@@ -190,9 +190,9 @@ def _optimized(frame: Any) -> Any:
 
 def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
     """Tasks of collections with equal blocks, and the keys of the parts of each block."""
-    from dask._task_spec import Alias
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
+    from dask.task_spec import Alias
 
     ready = [_optimized(values) if is_frame(values) else values for values in collections]
     keys = [list(flatten(values.__dask_keys__())) for values in ready]
@@ -220,7 +220,7 @@ def tasks_by_block(
     A pass makes one task of the latter. As tasks of their own they would leave parts in the memory
     of workers, which read further blocks before they sum over those that they have.
     """
-    from dask._task_spec import convert_legacy_graph
+    from dask._task_spec import convert_legacy_graph  # dask.task_spec does not have it
     from dask.core import get_dependencies, toposort
 
     # parts that workers hold already
