@@ -106,6 +106,24 @@ def test_densities_keep_their_digits_however_close_the_fit_is(noise):
     np.testing.assert_allclose(moved, same, rtol=0, atol=1e-8)
 
 
+def test_widths_keep_their_digits_if_the_noise_is_far_above_the_variance_of_y():
+    rng, scale = np.random.default_rng(6), 2.0
+    X = rng.standard_normal((300, 4))
+    X = np.column_stack([X, X[:, 0] + 1e-4 * rng.standard_normal(300)])
+    y = 4e-6 * rng.standard_normal(300)  # the search begins at its variance
+    posterior = GLMPosterior(
+        X, y, NormalNoise(), Normal(scale), InverseGamma(0.5, 0.1), intercept_at_mean=True
+    )
+    found = noncenter(posterior, 1.0)[0]
+    theta = found.coordinates.forward(np.vstack([np.eye(7)[:6], np.zeros(7)]))
+    assert theta[-1, -1] - np.log(y.var()) > 15.0
+    # a root of the precision given the noise, by rows of the prior below those of X
+    rows = np.column_stack([X - X.mean(axis=0), np.ones(300)]) / np.exp(0.5 * theta[-1, -1])
+    root = np.linalg.qr(np.vstack([rows, np.eye(5, 6) / scale]))[1]
+    widths = (theta[:-1, :-1] - theta[-1, :-1]) @ root.T
+    np.testing.assert_allclose(widths @ widths.T, np.eye(6), atol=1e-6)
+
+
 @pytest.mark.parametrize("n, d, temperature", [(8, 2, 0.2), (8, 2, 1.0), (40, 3, 3.0)])
 def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperature):
     rng = np.random.default_rng(4)
