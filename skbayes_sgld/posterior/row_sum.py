@@ -84,7 +84,7 @@ class RowSum:
         return rows, np.ascontiguousarray(held.T)
 
     def for_few_passes(self) -> RowSum:
-        """Sum that makes no copies of the rows: they cost as much as twenty passes."""
+        """Sum that makes no copies of the rows, which pay only over many passes."""
         other = copy(self)
         vars(other)["_single"] = None
         return other
