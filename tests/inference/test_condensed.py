@@ -17,6 +17,7 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.mode import Center
 from tests.marks import slow
 from tests.references.targets import logistic_posterior, mode_of
@@ -221,3 +222,15 @@ def test_all_rows_are_read_if_most_matter_and_nothing_is_wrong_with_steps(monkey
         plan = model.fit(X, y).result_.plan
     assert isinstance(plan.run.sampler, SGLD)
     assert plan.run.dynamics.posterior.n_samples == len(y)
+
+
+def test_no_pilot_of_steps_runs_on_all_rows_if_the_density_is_far_from_a_normal_one(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((4500, 3))
+    y = np.arange(4500) == 0  # one event
+    monkeypatch.setattr(condensed, "_MOST", 0.0)
+    monkeypatch.setattr(pilots, "choose_step_size", None)  # is not called
+    model = SGLDLogisticRegression(prior=Normal(scale=10.0), random_state=0, **SHORT)
+    with pytest.warns(Warning):  # of few draws
+        plan = model.fit(X, y).result_.plan
+    assert isinstance(plan.run.sampler, HMC)
+    assert "far from a normal one" in plan.choices["sampler"].why
