@@ -166,6 +166,11 @@ class WrongVariance(likelihoods.Poisson):
         return 1.01 * super().variance(u)
 
 
+class WrongRatios(likelihoods.NegativeBinomial):
+    def ratios(self, u):
+        return lambda k, rows: super(WrongRatios, self).ratios(u)(k + 1.0, rows)
+
+
 class WrongScore(likelihoods.FixedNormalNoise):
     def score(self, u, y):
         return super().score(u, y) + 1e-6
@@ -668,6 +673,7 @@ PLANTED = {
     WrongDecay: ("SCHEDULES", "decay_power=0.9, and it is 1.00"),
     NeverSettles: ("SCHEDULES", "settles_at"),
     WrongVariance: ("LIKELIHOODS", "variance"),
+    WrongRatios: ("LIKELIHOODS", "ratios"),
     WrongScore: ("LIKELIHOODS", "score"),
     OwnScoreAlone: ("LIKELIHOODS", "score"),
     WrongRowCurvature: ("LIKELIHOODS", "curvature"),

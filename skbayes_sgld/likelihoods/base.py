@@ -395,15 +395,19 @@ class Likelihood(Component):
         raise self._undefined("cdf")
 
     def ratios(self, u: Array) -> Callable[[float, int], Array]:
-        """Function from a count k, and a number c, to ratios of probabilities ``(c, B)``.
+        """Ratios of the probabilities of neighbouring counts; a family may leave it out.
 
-        They are those of ``k + 1`` over those of k, in the first c of the C rows of u.
+        The function takes a count k and a number c. It returns the probability of ``k + 1`` over
+        that of k ``(c, B)``, in the first c of the C rows of u.
         """
         raise self._undefined("ratios")
 
     @property
     def has_ratios(self) -> bool:
-        """Whether :meth:`ratios` is that of the distribution function: defined with it or after."""
+        """Whether there are ratios that belong to the distribution function.
+
+        They do if no subclass of the class that defines them overrides the latter.
+        """
         owners = type(self).__mro__
 
         def owner(name: str) -> int:

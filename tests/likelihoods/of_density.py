@@ -81,6 +81,18 @@ def check_cdf(likelihood):
         np.testing.assert_allclose(between, likelihood.cdf(u, y), err_msg="cdf between counts")
 
 
+def check_ratios(likelihood):
+    """Raise where ratios are not those of the steps of the distribution function."""
+    u = some_u(likelihood)
+    ratio = likelihood.ratios(u)
+    for k in range(6):
+        counts = np.full((C, 1), float(k))
+        at_most = [likelihood.cdf(u, counts + j) for j in (-1.0, 0.0, 1.0)]
+        found = ratio(float(k), 2) * (at_most[1] - at_most[0])[:2]
+        expected = (at_most[2] - at_most[1])[:2]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12, err_msg="ratios")
+
+
 def check_draws(likelihood):
     """Raise where draws are not of their generator, not independent, or not accepted as y."""
     u = np.repeat(some_u(likelihood, 1)[:1], C, axis=0)

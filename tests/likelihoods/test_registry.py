@@ -55,6 +55,8 @@ def check_quietly(name):
         return
     check_moments(likelihood)
     of_density.check_cdf(likelihood)
+    if likelihood.has_ratios:
+        of_density.check_ratios(likelihood)
     of_density.check_samples_by_cdf(likelihood)
     for q in (1e-5, 0.05, 0.5, 0.9, 0.99999):
         of_density.check_mixture_quantile(likelihood, q)
