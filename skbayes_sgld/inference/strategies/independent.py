@@ -5,8 +5,8 @@ curvature at the mode. Most proposals from that normal distribution are accepted
 log density and no gradient, and proposals are evaluated many at a time. A pilot weighs proposals.
 If their weights differ by much, the next strategy plans.
 
-Default fits have 1.7 to 2.9 times as many effective draws a second as by SGLD: iris 100 x 4, gamma
-and Student-t noise 600 x 12, a Student-t prior on the diabetes data.
+Default fits of Poisson counts of 1,000 x 15 have 2.4 times as many effective draws a second as by
+SGLD; with a Student-t prior on the diabetes data, or gamma noise, 1.7 times or more.
 """
 
 from __future__ import annotations
