@@ -31,12 +31,19 @@ class Design:
         Whether blocks are arrays.
     held : ndarray or None
         All rows as one array, if they are kept as one.
+    makes_blocks : bool
+        Whether blocks are arrays that are made when needed.
     """
 
     shape: tuple[int, int]
     dtype: Any
     is_array: ClassVar[bool] = False
     held: Array | None = None
+
+    @property
+    def makes_blocks(self) -> bool:
+        """Whether blocks are arrays that are made when needed."""
+        return self.is_array and self.held is None
 
     def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
         """Blocks of rows, divided into the parts of a pass that threads may share.
@@ -50,10 +57,13 @@ class Design:
         sum_size : int, default=1
             Size of the array that each part adds up.
         """
-        raise NotImplementedError
+        return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), min_rows, sum_size)
 
     def block(self, rows: slice, room: Any = None) -> Any:
-        """Block of some rows, which must not be changed; ``room`` is an earlier block or None."""
+        """Block of some rows; it may overwrite ``room``, an earlier block.
+
+        Change it only if ``makes_blocks``: else it may be a part of X.
+        """
         raise NotImplementedError
 
     def as_they_are(self, rows: slice) -> Any:
@@ -117,7 +127,7 @@ class DenseDesign(Design):
         out[..., d:] = 1.0
 
     def block(self, rows: slice, room: Array | None = None) -> Array:
-        """Some of the rows, which must not be changed."""
+        """Some of the rows."""
         if self.held is not None:
             return self.held[rows]
         columns = self._X[rows]
@@ -128,10 +138,6 @@ class DenseDesign(Design):
     def as_they_are(self, rows: slice) -> Array:
         """Some of the rows; those of a large X are neither centred nor have a column of ones."""
         return (self._X if self.held is None else self.held)[rows]
-
-    def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
-        """Blocks of rows, divided into the parts of a pass that threads may share."""
-        return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), min_rows, sum_size)
 
     def rows(self, idx: Array) -> Array:
         """Rows of the design ``(..., B, width)``."""

@@ -278,8 +278,8 @@ class GLMPosterior(BasePosterior):
         # control variates leave a small rest, for which single precision is enough: the products of
         # 16 walkers are then 2.5 times as fast (10,000 rows of 300 columns)
         pays = n_walkers > 1 and batch_size * self.n_features >= 2**15
-        rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
-        rounds = rounds or self._dtype is np.float32
+        pays = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
+        rounds = pays or self._dtype is np.float32
         sums = self.row_sum(np.float32 if rounds else np.float64)
         return LinearBatches(sums, self, n_chains, batch_size, n_walkers)
 

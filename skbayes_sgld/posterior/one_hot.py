@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbayes_sgld._linalg import row_parts
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import RowKernel
 from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
@@ -136,10 +135,6 @@ class LevelDesign(Design):
         self.dtype = dtype
         self.shape = len(X), X.shape[1] + 1  # a level without a column comes first
 
-    def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
-        """Blocks of rows, divided into the parts of a pass that threads may share."""
-        return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), min_rows, sum_size)
-
     def block(self, rows: slice, room: Any = None) -> LevelBlock:
         """Some of the rows."""
         key = rows.start, rows.stop
@@ -218,7 +213,15 @@ class LevelMap(CoefficientMap):
 
 
 class LevelSum(RowSum):
-    """Log likelihood of all rows, sorted by the levels of one factor."""
+    """Log likelihood of all rows, sorted by the levels of one factor.
+
+    Attributes
+    ----------
+    order : ndarray of int of shape (n,)
+        Order of the rows.
+    """
+
+    order: Array
 
     @classmethod
     def of(
@@ -238,8 +241,6 @@ class LevelSum(RowSum):
         sums = cls(design, kernel[..., order], wide)
         sums.order = order
         return sums
-
-    order: Array
 
     def expand(self, theta: Array) -> Expansion:
         """Value and derivatives; those of each row are in the order of X."""

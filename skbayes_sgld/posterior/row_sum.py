@@ -180,7 +180,7 @@ class RowSum:
                 of_rows[1, rows] = curvature[0, 0]
             grad = self.design.adjoint(score[None], block)[0]
             total = value.sum(keepdims=True, dtype=float)
-            room = block if self.design.is_array and self.design.held is None else None  # a copy
+            room = block if self.design.makes_blocks else None
             return [total, grad, gram_of_predictors(block, curvature, room)]
 
         def part_sums(part: Part) -> list[Array]:

@@ -64,7 +64,7 @@ def test_blocks_of_some_levels_add_up(monkeypatch):
     theta = 0.3 * np.random.default_rng(3).standard_normal((2, posterior.n_params))
     expected = posterior.value_and_grad(theta)
     blocks = [[slice(0, 37), slice(37, 38)], [slice(38, N)]]
-    monkeypatch.setattr(one_hot, "row_parts", lambda *size: blocks)
+    monkeypatch.setattr(one_hot.LevelDesign, "parts", lambda *size: blocks)
     in_blocks = posterior_of(*CASES[2], True).value_and_grad(theta)
     for one, other in zip(expected, in_blocks, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-10)
