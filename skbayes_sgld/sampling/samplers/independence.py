@@ -104,7 +104,7 @@ class Independence(Adjusted):
         swaps, lost = state["swaps"], state["lost"]
         super().step(state, eta, noise, batch, dynamics)
         state["swaps"] = ~swaps
-        # whether new proposals may be accepted; a partner may be the position itself
+        # only new proposals can be lost: a partner may be the position itself
         state["lost"] = np.where(swaps, lost, state["lost"])
 
     def propose(
