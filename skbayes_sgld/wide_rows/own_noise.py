@@ -29,8 +29,8 @@ KINDS = Bernoulli, Binomial, Poisson
 # 0.006. Predictors of labels that contradict v by two sds are off by 0.02 sds
 _LEAST_SD = 8.0
 LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
-# Largest ratio of the likelihood of a count of 0 to its normal approximation. Those of totals exceed
-# it in one draw of 1,000
+# Largest ratio of the likelihood of a count of 0 to its normal approximation. That of totals is
+# larger in one draw of 1,000
 _LARGEST_RATIO = 1.16
 
 
