@@ -85,11 +85,12 @@ def bounds(results: Results) -> Any:
                 if _label(one) in at:
                     _draw_bound(axes, one, at[_label(one)] + offset, _COLOURS[mode])
         axes.plot([], [], "X", color="0.4", label="bound not met")
-        axes.set(xscale="log", xlim=(_LEFT, 3.0), ylim=(len(rows) - 0.5, -0.5))
+        axes.set(xscale="log", xlim=(_LEFT, 6.0), ylim=(len(rows) - 0.5, -0.5))
         axes.set_yticks(range(len(rows)), text[heading], fontsize=9)
         axes.set_title(heading, fontsize=10, loc="left")
         axes.grid(axis="x", alpha=0.3)
-        axes.set_xticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])
+        ticks = ["0.1", "0.2", "0.5", "1", "2", "5"]
+        axes.set_xticks([float(tick) for tick in ticks], ticks)
         axes.minorticks_off()
     panels[-1].set_xlabel("times its bound (log scale)")
     handles = panels[0].get_legend_handles_labels()

@@ -88,7 +88,8 @@ def summary_block(results: Results) -> str:
         missed = [figure for figure in bounded if not figure.met]
         lines.append(f"- {_title(mode)}: {len(bounded) - len(missed)} of {len(bounded)} bounds met")
         lines += [
-            f"  - not met: {f.work}, beside {f.peer}: {_value(f)}, to be {_bound(f)}"
+            f"  - not met: {f.work}{f', beside {f.peer}' if f.peer else ''}: {_value(f)}, "
+            f"to be {_bound(f)}"
             for f in missed
         ]
     return "\n".join(lines) + "\n"
@@ -108,10 +109,11 @@ def table_block(results: Results) -> str:
 
     def cells(figure: Figure) -> list[str]:
         unit = f" {figure.unit}" if figure.unit else ""
+        sides = [f"{number(side)}{unit}" for side in (figure.ours, figure.theirs)]
         spread = f"{number(figure.spread[0])} to {number(figure.spread[1])}"
         return [
             *(figure.work, figure.peer.replace("|", "\\|")),
-            *(f"{number(side)}{unit}" for side in (figure.ours, figure.theirs)),
+            *(sides if figure.peer else [sides[0], ""]),
             *(_value(figure), spread if figure.rounds > 1 else "", _bound(figure)),
             {True: "yes", False: "**no**", None: ""}[figure.met],
         ]
