@@ -252,7 +252,7 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
 
 def check_lengths(**arrays: Any) -> None:
     """Raise if the named arrays have different numbers of rows."""
-    lengths = {name: array.shape[0] for name, array in arrays.items()}
+    lengths = {name: np.shape(array)[0] for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(f"{' and '.join(lengths)} have inconsistent numbers of rows: {listed}.")

@@ -48,7 +48,12 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     unwrapped = unwrap(fitted, X)
     check_lengths(X=unwrapped.X, y=as_array(y, "y"))
     z = np.asarray(unwrapped.to_model(y))
-    mean, sd = unwrapped.model._predictions(unwrapped.X, by_row).mean_and_sd()
+    predictions = unwrapped.model._predictions(unwrapped.X, by_row)
+    likelihood = unwrapped.model._fitted.target.likelihood
+    mean, sd = predictions.mean_and_sd()
+    if not likelihood.finite_variance:  # the score may be finite nevertheless
+        low, high = predictions.quantiles(np.array([0.16, 0.84])).T
+        sd = np.where(np.isfinite(sd), sd, 1.25 * (high - low))
     is_far = ~np.isfinite(sd)  # under a log link, a far row's mean or variance is infinite
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
     ends = unwrapped.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
@@ -57,9 +62,10 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     def cdf(t: Array) -> Array:
         return unwrapped.model.predict_cdf(unwrapped.X, t, **by_row)
 
-    likelihood = unwrapped.model._fitted.target.likelihood
     if likelihood.whole and not unwrapped.transformers:
-        each = summed_crps(cdf, z, mean, sd)
+        trials = by_row.get("n_trials")
+        top = np.inf if trials is None else np.asarray(trials, dtype=float)
+        each = summed_crps(cdf, z, mean, sd, top)
     else:
         lowest = 0.0 if likelihood.log_link else -np.inf
         each = integrated_crps(cdf, z, mean, sd, lambda t: unwrapped.slope(t, sd[:, None]), lowest)
@@ -244,7 +250,7 @@ def get_scorer(name: str, **options: Any) -> Scorer:
         * ``"log_predictive_density"``: mean log density, or log probability of labels and counts;
           exact for the mixture of draws, in the units of the user's y;
         * ``"neg_crps"`` of numbers and counts: from the distribution function, within 2e-4 standard
-          deviations of the prediction, or 1e-3 for counts whose standard deviation is above 5;
+          deviations of the prediction;
         * ``"neg_interval_score"``, ``"neg_coverage_error"`` (difference from the nominal coverage),
           ``"neg_interval_width"``: of ``coverage=0.9``;
         * ``"neg_pinball_loss"``: of the levels ``q``, 0.05, 0.1 ... 0.95 by default;

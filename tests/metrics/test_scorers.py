@@ -350,3 +350,17 @@ def test_rows_are_not_scored_without_the_argument_of_the_fit(name, with_argument
     scorer = get_scorer(name)
     judge = lambda model, y: scorer(model, by_row.X, y)  # noqa: E731
     by_row.refuse_without_argument(name, judge, *with_argument)
+
+
+def test_noise_without_a_variance_has_a_crps():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 1))
+    y = X[:, 0] + rng.standard_t(1.6, 120)
+    model = SGLDLinearRegression(noise_distribution="student_t", n_draws=200, random_state=0)
+    model.fit(X, y)
+    assert np.isinf(model.predict(X[:1], return_std=True)[1]).all()
+    t = np.sinh(np.linspace(-9.0, 9.0, 4001))
+    below = model.predict_cdf(X[:1], t[None])[0]
+    expected = np.trapezoid(np.square(below - (t >= y[0])), t)
+    found = get_scorer("neg_crps")(model, X[:1].tolist(), y[:1])
+    assert -found == pytest.approx(expected, abs=0.01)

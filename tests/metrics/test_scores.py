@@ -110,6 +110,26 @@ def test_the_sum_over_whole_numbers_is_the_crps_of_counts(mu):
     assert_allclose(found, expected, rtol=1e-9 if mu < 13 else 0, atol=1e-3 * np.sqrt(mu))
 
 
+@pytest.mark.parametrize(
+    ("law", "top"),
+    [
+        (stats.nbinom(0.05, 0.05 / 40.05), np.inf),
+        (stats.nbinom(0.5, 0.5 / 1000.5), np.inf),
+        (stats.betabinom(12, 0.2, 0.3), 12.0),
+        (stats.betabinom(1000, 0.2, 0.3), 1000.0),
+    ],
+)
+def test_counts_that_pile_up_at_an_end_have_their_crps(law, top):
+    last = int(min(top, 40_000))
+    y = np.array([0.0, 1.0, 5.0, last // 3, last])
+    y = np.minimum(y, np.floor(law.mean() + 5.0 * law.std()))
+    mean, sd = (np.full(len(y), float(each)) for each in (law.mean(), law.std()))
+    found = summed_crps(law.cdf, y, mean, sd, top)
+    k = np.arange(last)
+    expected = [np.square(law.cdf(k) - (k >= value)).sum() for value in y]
+    assert_allclose(found, expected, rtol=0, atol=1e-4 * sd[0])
+
+
 # ---- intervals and quantiles --------------------------------------------------------------------
 
 
