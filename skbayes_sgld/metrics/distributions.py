@@ -191,11 +191,10 @@ def summed_crps(
         knots += [at + half, at + n]
         at = at + n
     total: Array = np.abs(y - middle)  # beyond the numbers, where one side is 1
-    if weights:
-        below = cdf(np.column_stack(knots))
-        for number, three in enumerate(weights):
-            side = below[:, 2 * number : 2 * number + 3]
-            is_lower = (knots[2 * number] < middle)[:, None]
-            side = np.square(np.where(is_lower, side, 1.0 - side))
-            total = total + np.einsum("kn,nk->n", three, side)
+    below = cdf(np.column_stack(knots))
+    for number, three in enumerate(weights):
+        side = below[:, 2 * number : 2 * number + 3]
+        is_lower = (knots[2 * number] < middle)[:, None]
+        side = np.square(np.where(is_lower, side, 1.0 - side))
+        total = total + np.einsum("kn,nk->n", three, side)
     return total

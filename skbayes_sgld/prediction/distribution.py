@@ -28,7 +28,7 @@ from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, coun
 _NODES = 0.1  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
 # estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these.
-# That of quantiles is of their levels: 1e-4 at most on difficult rows (tests/prediction)
+# That of quantiles is of their levels: 2e-4 at most on difficult rows (tests/prediction)
 _OF_QUANTILE, _OF_COUNT, _OF_CDF, _OF_DENSITY = 2.5e-4, 5e-4, 4e-6, 4e-6
 _OF_MOMENTS = 2e-5  # in sds of an observation at the mean parameters
 # of distribution functions at many points of a row, whose integral moves by 1e-6 of itself

@@ -61,7 +61,7 @@ class PredictedRows:
 
     def sd(self) -> Array:
         """Standard deviation of an observation ``(n,)``."""
-        return np.sqrt(self.predictive.moments(self.X, self.row_values)[:, 1])
+        return self.mean_and_sd()[1]
 
     def mean_and_sd(self) -> tuple[Array, Array]:
         """Mean of an observation under the draws, to 1e-4 of its sd, and the sd, each ``(n,)``."""
