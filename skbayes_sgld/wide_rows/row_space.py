@@ -27,7 +27,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import matmul_rows, one_blas_thread
+from skbayes_sgld._linalg import ALIKE, matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -213,11 +213,11 @@ class _Basis:
         flat = coef.reshape(-1, coef.shape[-1])
         if self._X is not None:
             flat = np.ascontiguousarray((self._X @ flat.T).T)
-        return matmul_rows(flat, self._Q, 16).reshape(*coef.shape[:-1], -1)
+        return matmul_rows(flat, self._Q, ALIKE).reshape(*coef.shape[:-1], -1)
 
     def expand(self, coordinates: Array) -> Array:
         """``seen Q^T`` for each row of ``seen (..., m)``."""
-        flat = matmul_rows(coordinates.reshape(-1, coordinates.shape[-1]), self._Q.T, 16)
+        flat = matmul_rows(coordinates.reshape(-1, coordinates.shape[-1]), self._Q.T, ALIKE)
         if self._X is not None:
             flat = (self._X.T @ flat.T).T
         return flat.reshape(*coordinates.shape[:-1], -1)
