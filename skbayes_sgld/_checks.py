@@ -103,6 +103,7 @@ def check_choice(value: Any, argument: str, names: tuple[str, ...]) -> None:
 
 
 _LISTED = 20  # names of columns in an error
+_NAMED = 5  # numbers of an array in an error
 
 
 def column_position(
@@ -137,6 +138,15 @@ def column_position(
     return at % d
 
 
+def out_of_range(value: Any, argument: str, wrong: Array) -> str:
+    """Beginning of an error: a number that is out of range, or an array's ``wrong`` numbers."""
+    if np.ndim(value) == 0:
+        return f"{argument}={value!r} is out of range"
+    found = list(dict.fromkeys(map(repr, np.ravel(array_of(value))[np.ravel(wrong)].tolist())))
+    more = f" and {len(found) - _NAMED} more" * (len(found) > _NAMED)
+    return f"{argument} has values out of range: {', '.join(found[:_NAMED])}{more}"
+
+
 def check_array_or_number(
     value: Any, argument: str, size: int | None, *, positive: bool = False
 ) -> None:
@@ -144,13 +154,15 @@ def check_array_or_number(
     array = array_of(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a number or an array of numbers.")
-    if not np.all(np.isfinite(array)) or (positive and np.any(array <= 0)):
+    wrong = ~np.isfinite(array) | (array <= 0 if positive else False)
+    if wrong.any():
         accepted = "positive and finite" if positive else "finite"
-        raise ValueError(f"{argument}={value!r} is out of range; it must be {accepted}.")
-    sizes = np.abs(array[array != 0].astype(float))
-    if sizes.size and not SMALLEST**2 <= sizes.min() <= sizes.max() <= LARGEST**2:
+        raise ValueError(f"{out_of_range(value, argument, wrong)}; it must be {accepted}.")
+    sizes = np.abs(array.astype(float))
+    wrong = (sizes > 0.0) & ((sizes < SMALLEST**2) | (sizes > LARGEST**2))
+    if wrong.any():
         raise ValueError(
-            f"{argument}={value!r} is out of range; sizes must be in [{SMALLEST**2:g}, "
+            f"{out_of_range(value, argument, wrong)}; sizes must be in [{SMALLEST**2:g}, "
             f"{LARGEST**2:g}], beyond which squares leave the range of floating point numbers."
         )
     if array.ndim > 1 or (array.ndim == 1 and size is not None and array.size != size):
@@ -285,8 +297,9 @@ def as_numbers(value: Any, argument: str) -> Any:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{argument}={value!r} is not an array of numbers.")
     array = np.array(array, dtype=float)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{argument}={value!r} is out of range; all numbers must be finite.")
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        raise ValueError(f"{out_of_range(value, argument, wrong)}; all numbers must be finite.")
     return array
 
 
@@ -300,7 +313,10 @@ def as_vector(value: Any, argument: str, size: int) -> Any:
     """
     vector = as_numbers(value, argument)
     if vector.shape != (size,):
-        raise ValueError(f"{argument}={value!r} must be {size} finite numbers, one per parameter.")
+        raise ValueError(
+            f"{argument} has shape {vector.shape}; it must be {size} finite numbers, one per "
+            "parameter."
+        )
     return vector
 
 
@@ -314,18 +330,19 @@ def check_covariance(value: Any, argument: str, size: int | None) -> None:
     if matrix.shape != (d, d):
         raise ValueError(f"{argument} has shape {matrix.shape}; it must be {shape}.")
     accepted = "it must be a symmetric positive definite matrix of finite numbers"
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
+    wrong = ~np.isfinite(matrix)
+    if wrong.any():
+        raise ValueError(f"{out_of_range(value, argument, wrong)}; {accepted}.")
     sds = np.sqrt(np.abs(np.diagonal(matrix)))
     if np.any(sds == 0):
-        raise ValueError(f"{argument}={value!r} has a zero on its diagonal; {accepted}.")
+        raise ValueError(f"{argument} has a zero on its diagonal; {accepted}.")
     unit = matrix / sds / sds[:, None]
     if np.max(np.abs(unit - unit.T)) > 1e-8:
-        raise ValueError(f"{argument}={value!r} is not symmetric; {accepted}.")
+        raise ValueError(f"{argument} is not symmetric; {accepted}.")
     smallest = float(np.linalg.eigvalsh(unit)[0])
     if smallest < 1e-13:
         raise ValueError(
-            f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} after scaling to a "
+            f"{argument} has the smallest eigenvalue {smallest:.2g} after scaling to a "
             f"unit diagonal; {accepted}."
         )
 

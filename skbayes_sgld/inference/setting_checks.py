@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from skbayes_sgld._checks import check_choice, check_number, check_path
+from skbayes_sgld._checks import check_choice, check_number, check_path, out_of_range
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld.sampling import (
@@ -186,8 +186,9 @@ def check_init(value: Any, names: tuple[str, ...] = _INITS, n_dims: int = 2) -> 
     if not 1 <= array.ndim <= n_dims:
         either = " or (n_chains, n_params)" * (n_dims == 2)
         raise ValueError(f"init has shape {array.shape}; it must be (n_params,){either}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"init={value!r} has values that are not finite; {accepted}.")
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        raise ValueError(f"{out_of_range(value, 'init', wrong)}; {accepted}.")
     return array
 
 

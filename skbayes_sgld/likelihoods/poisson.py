@@ -9,8 +9,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln, pdtr, xlogy
 
-from skbayes_sgld.likelihoods.base import Array, Likelihood
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.likelihoods.base import HIGHEST, Array, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel
+
+_LARGEST_RATE = 1e18  # of a count that is drawn
 
 
 class PoissonKernel(RowKernel):
@@ -113,4 +116,13 @@ class Poisson(Likelihood):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count."""
-        return rng.poisson(np.minimum(np.exp(u[:, 0]), 1e18))  # NumPy draws no larger rates
+        rate = np.exp(u[:, 0])
+        largest = rate.max(initial=0.0)
+        if _LARGEST_RATE < largest < np.exp(HIGHEST):  # rows beyond have a warning of their own
+            warn(
+                f"the rate of a row is {largest:.3g} under a draw; counts whose rate is above "
+                f"{_LARGEST_RATE:g}, the largest that NumPy draws, are drawn as if it were that. "
+                "Check the units of the columns, and the exposure.",
+                UserWarning,
+            )
+        return rng.poisson(np.minimum(rate, _LARGEST_RATE))

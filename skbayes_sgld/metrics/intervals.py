@@ -263,6 +263,6 @@ def _quantiles(
     if levels.shape != quantiles.shape[1:]:
         n_levels = quantiles.shape[1]
         raise ValueError(
-            f"q={q!r} must be {n_levels} levels in (0, 1), one for each column of y_quantiles."
+            f"q has {levels.size} levels, and y_quantiles {n_levels} columns; give one for each."
         )
     return y, quantiles, levels

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._checks import out_of_range
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import tails
 
@@ -21,8 +22,10 @@ def check_levels(q: Any, argument: str = "q") -> Array:
         raise ValueError(f"{argument}={q!r} is empty; give a number in (0, 1), or several.")
     if levels.dtype.kind not in "fiu" or levels.ndim != 1:
         raise TypeError(f"{argument}={q!r} is not a number; give one in (0, 1), or several.")
-    if not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"{argument}={q!r} is out of range; give a number in (0, 1), or several.")
+    wrong = ~((levels > 0) & (levels < 1))
+    if wrong.any():
+        head = out_of_range(q, argument, wrong)
+        raise ValueError(f"{head}; give a number in (0, 1), or several.")
     return levels.astype(float)
 
 

@@ -83,6 +83,20 @@ def test_a_far_row_has_an_infinite_prediction_and_a_warning_names_it(fitted):
         assert -1e152 < model.score(Z, y) < 1.0
 
 
+@pytest.mark.parametrize("model", [SGLDPoissonRegressor, SGLDNegativeBinomialRegressor])
+@pytest.mark.parametrize("unit", [1.0, 1e3], ids=["as it is", "of another unit"])
+def test_counts_of_rates_too_large_to_draw_are_told(model, unit):
+    fitted = model(n_draws=100, prior="normal", random_state=0).fit(unit * X, TARGETS[model])
+    rows = unit * np.array([[1.0, 0.0], [150.0, 0.0]])  # a log mean of about 75
+    with pytest.warns(UserWarning, match=r"rate of a row is .* above 1e\+18.* drawn as if") as told:
+        y = fitted.sample_y(rows, 50, random_state=0)
+    assert len(told) == 1 and y[1].max() > 0.99e18 > 1e4 > y[0].max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # a log mean of about 15
+        assert fitted.sample_y(rows * [[1.0], [0.2]], 50, random_state=0).max() < 1e18
+
+
 @pytest.mark.slow
 @TOLD
 def test_scores_and_displays_take_far_rows(fitted):

@@ -22,6 +22,7 @@ Density = Callable[[Array], Array]
 
 # grid of gamma about its level; double precision allows no lower values
 _GRID = np.linspace(-20.0, 20.0, 400)
+_HIGHEST = 600.0  # gamma beyond which noise variances, or their squares, overflow
 
 
 class NormalQuantiles(Map):
@@ -81,13 +82,17 @@ def straight_line(
     ImproperPosteriorError
         If the density does not fall towards large gamma.
     """
-    grid = _GRID + around
+    grid, peak = _GRID + around, around
     while True:
         with np.errstate(all="ignore"):
             value = log_density(grid)
         weight = np.exp((value - np.nanmax(value)) / temperature)
         weight = np.where(np.isfinite(weight), weight, 0.0)
         if weight[-1] > 1e-6:  # at the upper end the density has not fallen far below the peak
+            before, peak = peak, float(grid[np.nanargmax(value)])
+            if before < peak < _HIGHEST:  # such as under a prior of noise far above that of y
+                grid = _GRID + peak
+                continue
             hot = f"at temperature={temperature:g} " * (temperature != 1.0)
             remedy = "lower the temperature" if hot else "check sample_weight, which may be small"
             raise ImproperPosteriorError(

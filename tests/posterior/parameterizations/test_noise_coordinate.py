@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import digamma, polygamma
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterizations.noncentered import noncenter
@@ -16,7 +17,8 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     normal_quantiles,
     straight_line,
 )
-from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
 
 X = np.random.default_rng(0).standard_normal((10, 30))
 Y = 2.0 * X[:, 0] + np.random.default_rng(1).standard_normal(10)
@@ -66,6 +68,35 @@ def test_derivatives_are_those_of_the_map_and_go_on_straight_beyond_it(tempered)
     np.testing.assert_array_equal(bend[-2:], 0.0)
     assert np.all(slope > 0)
     np.testing.assert_allclose(quantiles.inverse(quantiles.forward(x)), x, atol=1e-8)
+
+
+@pytest.mark.parametrize("level", [-15.0, 19.0, 20.5, 45.0, 150.0])
+@pytest.mark.parametrize("shape", [2.0, 300.0])
+def test_a_noise_far_from_where_the_search_begins_is_found(level, shape):
+    line = straight_line(lambda g: -shape * (g - level + np.exp(level - g)), 0.0, 10.0, 1.0)
+    np.testing.assert_allclose(line.level, level + np.log(shape) - digamma(shape), atol=0.02)
+    np.testing.assert_allclose(line.root[0, 0], np.sqrt(polygamma(1, shape)), rtol=0.02)
+
+
+@pytest.mark.parametrize("rise", [0.05, 0.0, -0.1], ids=["rises", "is flat", "hardly falls"])
+def test_a_noise_without_an_upper_end_is_improper(rise):
+    with pytest.raises(ImproperPosteriorError, match="no upper end"):
+        straight_line(lambda g: rise * g - np.exp(-g), 0.0, 10.0, 1.0)
+
+
+@pytest.mark.parametrize("prior", [Normal(), Laplace(), ConjugateNormal()])
+def test_a_prior_of_noise_far_above_that_of_y_is_followed(prior):
+    shape, scale = 40.0, 40.0 * np.exp(25.0)
+    X = np.random.default_rng(2).standard_normal((50, 2))
+    y = X @ [1.0, -1.0] + np.random.default_rng(3).standard_normal(50)
+    model = SGLDLinearRegression(
+        prior=prior, noise_prior=InverseGamma(shape, scale), fit_intercept=False, random_state=0
+    ).fit(X, y)
+    draws = np.log(model.posterior_["noise_variance"]).ravel()
+    # y tells nothing but its number: all of it is noise
+    expected = np.log(scale) - digamma(shape + 25.0), np.sqrt(polygamma(1, shape + 25.0))
+    assert abs(draws.mean() - expected[0]) < 4.0 * expected[1] / np.sqrt(400.0)
+    assert abs(draws.std() / expected[1] - 1.0) < 4.0 / np.sqrt(800.0)
 
 
 def test_few_rows_have_quantiles_and_many_a_line():
