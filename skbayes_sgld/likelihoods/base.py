@@ -500,6 +500,15 @@ class LabelLikelihood(Likelihood):
         known = np.broadcast_to(own.T, (len(eta), *own.T.shape))
         return self.probabilities(np.concatenate([eta, known], axis=1))[0] @ share
 
+    def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
+        """Log probability of each row's class ``(C,)`` under every draw ``(C, B)``.
+
+        ``eta (C, n_predictors, B)`` may be in single precision, and may be overwritten; ``own`` is
+        ``(B, n_own)``.
+        """
+        known = np.broadcast_to(own.T, (len(eta), *own.T.shape))
+        return self.log_density(np.concatenate([eta, known], axis=1), codes[:, None])
+
     def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
         """Weighted sums over rows of each class's probability ``(M, n_classes, B)``.
 

@@ -127,6 +127,14 @@ class Categorical(LabelLikelihood):
         weight = share.astype(eta.dtype) / eta.sum(axis=1)
         return np.matmul(eta, weight[:, :, None])[..., 0].astype(float)
 
+    def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
+        """Predictor of the class, minus the log of the sum of all exponentials."""
+        eta -= eta.max(axis=1, keepdims=True)
+        value: Array = eta[np.arange(len(eta)), codes.astype(np.intp)].astype(float)
+        np.exp(eta, out=eta)
+        value -= np.log(eta.sum(axis=1))
+        return value
+
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Log softmax, and the log probability of the other classes together."""
         log_p, first = log_softmax(u, axis=1), u.argmax(axis=1)[:, None]

@@ -196,6 +196,37 @@ class Ordinal(LabelLikelihood):
         means[:, -1] = before @ (falls[-1] * share).astype(dtype)
         return means
 
+    def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
+        """Log probabilities by one exponential and one logarithm for each draw.
+
+        With the odds o of a class above the cut point below, and the width w of the class,
+        ``P = (1 - exp(-w)) / ((1 + 1 / o) (1 + o exp(-w)))``.
+        """
+        dtype, gap = eta.dtype, np.exp(np.minimum(own.T, _LARGEST))
+        cuts = np.cumsum(np.vstack([np.zeros(eta.shape[2]), gap]), axis=0)
+        values = np.empty((len(eta), eta.shape[2]))
+        for code in np.unique(codes.astype(np.intp)):
+            rows, last = np.flatnonzero(codes == code), self.n_classes - 1
+            at = eta[rows, 0] - cuts[max(code - 1, 0)].astype(dtype)
+            far = np.abs(at).max(axis=1) > _LARGEST
+            odds = np.exp(np.clip(at, -_LARGEST, _LARGEST, out=at), out=at)
+            if code == 0:
+                total, inner = odds, 0.0
+            elif code == last:
+                total, inner = np.reciprocal(odds, out=odds), 0.0
+            else:
+                fall = np.exp(-gap[code - 1])
+                total, inner = np.reciprocal(odds), np.log(-np.expm1(-gap[code - 1]))
+                odds *= fall.astype(dtype)
+                total += odds
+                total += fall.astype(dtype)
+            total += dtype.type(1.0)
+            values[rows] = inner - np.log(total, out=total)
+            if far.any():
+                of_far = super().log_probability_draws(eta[rows[far]], own, codes[rows[far]])
+                values[rows[far]] = of_far
+        return values
+
     def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
         """Differences between sums of the probabilities below each cut point.
 

@@ -20,6 +20,7 @@ from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
+from skbayes_sgld.prediction.interpolation import Interpolation
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
@@ -480,21 +481,63 @@ class PredictiveDistribution:
 
     @_far_rows_apart
     def log_likelihood(self, X: Array, y: Array, row_values: RowValues = NO_VALUES) -> Array:
-        """Log density of each row's observation under every draw ``(n, S)``."""
+        """Log density of each row's observation under every draw ``(n, S)``.
+
+        For many rows the error is below 5e-5, and relative to a log density below -1.
+        """
 
         def log_likelihood_of(X: Array, row_values: RowValues, y: Array) -> Array:
             return self._log_density(self.local(X, row_values), y)
 
+        def of_labels(X: Array, row_values: RowValues, y: Array) -> Array:
+            eta = spread.predictors(_moved(spread.coordinates(X), row_values)).swapaxes(0, 1)
+            codes, absent = self._codes(y)
+            values = likelihood.log_probability_draws(eta, self._own_draws, codes)
+            values[absent] = -np.inf
+            return values
+
+        def interpolated(X: Array, row_values: RowValues, y: Array) -> Array:
+            coordinates = _moved(spread.coordinates(X), row_values)[0]
+            center = coordinates[:, -1].copy()
+            coordinates[:, -1] = 0.0
+            away = spread.predictors(coordinates)
+            likelihood.check_predictors(center + away.max(axis=1))
+
+            def log_density(u: Array, at: Array) -> Array:
+                return self._log_density(self._beside(u, row_values[at]), y[at])
+
+            values = interpolation(center, away, log_density)
+            if len(rest := np.flatnonzero(np.isnan(values[:, 0]))):
+                values[rest] = log_likelihood_of(X[rest], row_values[rest], y[rest])
+            return values
+
+        likelihood = self.likelihood
+        if not self._many(X):
+            return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
+        if self.allows_quadrature and self.predictor.n_predictors == 1:
+            spread, interpolation = self._spread(X), Interpolation(self._own_draws)
+            return self._by_blocks(interpolated, 8, X, row_values, y)
+        if isinstance(likelihood, LabelLikelihood):
+            predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
+            spread = predictor.spread(self.share, X.shape[0])
+            return self._by_blocks(of_labels, 4, X, row_values, y)
         return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
 
     def _log_density(self, u: Array, y: Array) -> Array:
         """Log density of observations ``(n,)`` at local parameters, ``(n, m)``."""
         if self.present is None:
             return self.likelihood.log_density(u, y[:, None])
-        position = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
-        values = self.likelihood.log_density(u, position[:, None])
-        values[~np.isin(y, self.present)] = -np.inf
+        codes, absent = self._codes(y)
+        values = self.likelihood.log_density(u, codes[:, None])
+        values[absent] = -np.inf
         return values
+
+    def _codes(self, y: Array) -> tuple[Array, Array]:
+        """Codes ``(n,)`` as the likelihood knows them, and whether a class has no rows ``(n,)``."""
+        if self.present is None:
+            return y, np.zeros(len(y), bool)
+        codes = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
+        return codes, ~np.isin(y, self.present)
 
     @_far_rows_apart
     def log_density(self, X: Array, y: Array, row_values: RowValues = NO_VALUES) -> Array:

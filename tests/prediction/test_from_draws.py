@@ -175,7 +175,9 @@ def test_distribution_functions_and_densities_are_those_of_the_mixture(name, n, 
     mixed = special.logsumexp(log_density, axis=0) - np.log(len(log_density))
     found = model.log_predictive_density(rows, y, **given)
     np.testing.assert_allclose(found, mixed, rtol=0, atol=2e-5)
-    np.testing.assert_allclose(model.log_likelihood(rows, y, **given).T, log_density, rtol=1e-9)
+    # of many rows by polynomials
+    error = {"rtol": 1e-9} if n < 200 else {"rtol": 1e-5, "atol": 5e-5}
+    np.testing.assert_allclose(model.log_likelihood(rows, y, **given).T, log_density, **error)
 
 
 @pytest.mark.parametrize("n", EACH)
@@ -244,7 +246,8 @@ def test_probabilities_are_the_means_of_those_of_the_draws(name, n, fitted):
     expected = np.log(mean[np.arange(n), codes])
     np.testing.assert_allclose(model.log_predictive_density(rows, labels), expected, atol=3e-6)
     each = np.log(p[:, np.arange(n), codes])
-    np.testing.assert_allclose(model.log_likelihood(rows, labels).T, each, atol=1e-9)
+    error = 1e-9 if n < 200 else 5e-5  # of many rows by polynomials, or in single precision
+    np.testing.assert_allclose(model.log_likelihood(rows, labels).T, each, atol=error)
     found = np.moveaxis(model.posterior_mean_draws(rows), -1, 0)
     np.testing.assert_allclose(found, p, rtol=1e-9)
 
