@@ -59,6 +59,7 @@ _GROUP = 64
 _MOST_BARE = 0.25  # share of the labels that may have too little noise; counts are not as smooth
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
 _DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
+_TILE = 256  # rows of a square that is transposed in cache
 _RIDGE = 3e-6  # variance that is added to all predictors, relative to the prior's
 _SHARE = 0.93  # of the largest noise that leaves V positive definite
 
@@ -121,7 +122,9 @@ class Predictors(CollapsedPosterior):
         self.inverse, self.inverse_t = 1.0 / np.square(self.root), 1.0 / self.root
         self.center = np.append(location, np.zeros(self.n_params - d))
         mean = np.zeros(d) if posterior.x_mean is None else posterior.x_mean
-        X, self._y, self._offset = rows.X, rows.y, rows.offset
+        # rows whose predictor has a side come first
+        order = np.argsort(latent_of(rows.y).side == 0, kind="stable")
+        X, self._y, self._offset = rows.X[order], rows.y[order], rows.offset[order]
         self._prior_mean = X @ location - mean @ location
         self._slope = mean * root
         if issparse(X):
@@ -144,8 +147,8 @@ class Predictors(CollapsedPosterior):
             return A @ A.T
         K, back = np.empty((self.n_rows,) * 2, np.float32), A.T.tocsr()
         for rows in row_slices(self.n_rows, self.n_rows, numbers=2**22):
-            K[rows] = (A[rows] @ back).toarray()
-        return K
+            K[rows, rows.start :] = (A[rows] @ back[:, rows.start :]).toarray()
+        return _symmetric(K)
 
     def _predictors(self, z: Array) -> Array:
         """``A z (C, n)``, without the intercept, for z ``(C, d)``."""
@@ -164,8 +167,7 @@ class Predictors(CollapsedPosterior):
     def _set_noise(self, likelihood: Likelihood, kernel: Array) -> Array:
         """Variances D of the rows' own noise, ``K^{-1}``, and the order of the rows, that of K too.
 
-        First come rows whose predictor has a side, then those with t = u, and last those with too
-        little noise, which keep their own likelihood.
+        Rows with too little noise come last, and keep their own likelihood.
         """
         n, latent = self.n_rows, latent_of(self._y)
         squares = np.diagonal(kernel).astype(float)
@@ -195,9 +197,9 @@ class Predictors(CollapsedPosterior):
         if np.sum(bare) > most:
             raise ValueError("too many rows have little noise of their own")
         variance[bare] = 0.0
-        order = np.argsort(np.where(bare, 2, np.where(latent.side == 0, 1, 0)), kind="stable")
-        if np.any(np.diff(order) < 0):
-            kernel, inverse = (np.ascontiguousarray(M[order][:, order]) for M in (kernel, inverse))
+        order = np.argsort(bare, kind="stable")
+        if bare.any():
+            kernel, inverse = (M[np.ix_(order, order)] for M in (kernel, inverse))
             self._A, self._prior_mean = self._A[order], self._prior_mean[order]
             self._y, self._offset, variance = self._y[order], self._offset[order], variance[order]
         self._inverse, self._variance = inverse, variance
@@ -257,8 +259,8 @@ class Predictors(CollapsedPosterior):
         side, total = noise.side[:k], noise.total
         self._at = (side * (c[:k] - noise.mean[:k]) / total[:k]).astype(f32)
         self._unit = (side / total[:k]).astype(f32)
-        lower = linalg.cholesky(S, lower=True, check_finite=False)
-        self._S, self._R = S.astype(f32, copy=False), np.ascontiguousarray(lower, f32)
+        upper = linalg.cholesky(S.T, check_finite=False)
+        self._S, self._R = S.astype(f32, copy=False), upper.T.astype(f32, copy=False)
         # rows with t = u are normal, and their weights exact
         self._rest_force = ((noise.mean - c[:m]) / np.square(total) - a[:m])[k:].astype(f32)
 
@@ -312,8 +314,9 @@ class Predictors(CollapsedPosterior):
             far = ~(self._value(v) > self._value(np.zeros_like(v)) - self.n_rows)
             x[far], v[far] = 0.5 * x[far], 0.5 * v[far]
         dual = np.hstack([x, v])
-        n_steps = 5 if self._n_noisy == self.n_rows else 20
-        for _ in range(3):
+        smooth = self._n_noisy == self.n_rows
+        n_steps = 4 if smooth else 20
+        for _ in range(2 if smooth else 3):
             step = np.full(len(dual), 1.6 / n_steps)
             end, gain = self.move(dual, step, n_steps, generators)
             # a wall may throw a trajectory far away
@@ -390,11 +393,11 @@ class Predictors(CollapsedPosterior):
             level += normals / np.sqrt(self._level_precision)
             u -= level[:, None]
         residual = u.astype(np.float32) - self._predictors(z)
-        z = (z + self._back(matmul_rows(residual, self._inverse, _GROUP))).astype(float)
-        if not self._has_level:
-            return z
-        # the intercept of rows minus their whole mean
-        return np.column_stack([z, level + np.einsum("cd,d->c", z, self._slope)])
+        draws = np.empty((len(z), self.n_params))
+        np.add(z, self._back(matmul_rows(residual, self._inverse, _GROUP)), out=draws[:, :d])
+        if self._has_level:  # the intercept of rows minus their whole mean
+            draws[:, d] = level + np.einsum("cd,d->c", draws[:, :d], self._slope)
+        return draws
 
 
 _KNOWN: WeakKeyDictionary[GLMPosterior, Predictors | None] = WeakKeyDictionary()
@@ -436,7 +439,14 @@ def _inverse(K: Array) -> Array:
     """Inverse of a symmetric positive definite matrix, which is overwritten."""
     lower = linalg.cholesky(K.T, lower=True, overwrite_a=True, check_finite=False)
     inverse, _ = linalg.lapack.get_lapack_funcs("potri", (lower,))(lower, lower=1, overwrite_c=True)
-    for rows in row_slices(len(K), len(K)):  # its lower triangle to the upper one, which is 0
-        inverse[: rows.start, rows] = inverse[rows, : rows.start].T
-        inverse[rows, rows] += np.tril(inverse[rows, rows], -1).T
-    return inverse.T
+    return _symmetric(inverse.T)
+
+
+def _symmetric(M: Array) -> Array:
+    """M, whose lower triangle is overwritten by the upper one."""
+    tiles = [slice(first, first + _TILE) for first in range(0, len(M), _TILE)]
+    for i, rows in enumerate(tiles):
+        M[rows, rows] = np.triu(M[rows, rows]) + np.triu(M[rows, rows], 1).T
+        for columns in tiles[i + 1 :]:
+            M[columns, rows] = M[rows, columns].T
+    return M
