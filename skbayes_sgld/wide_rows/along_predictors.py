@@ -37,6 +37,7 @@ from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_
 _PATH = 1.6  # about a quarter of a period in the metric of the posterior
 _FIRST_STEP = 0.32
 _LEAST_ACCEPTANCE = 0.3
+_LEAST_STEP = 0.02  # shorter ones lead along walls, as of counts of 0 in rows without noise
 _CHANGE = 0.5  # typical change of energy along a trajectory, at an acceptance of 0.8
 _LARGE = 5e6  # multiplications of a trajectory from which it gives several draws
 _ENOUGH = 650  # trajectories of all chains, which are worth 600 draws or more
@@ -57,7 +58,7 @@ class AlongPredictors(Strategy):
         assert rows is not None
         sampler = CollapsedHMC(path_length=_PATH)
         step_size, acceptance = tuned_step(rows, sampler, task.seed)
-        if acceptance < _LEAST_ACCEPTANCE:
+        if acceptance < _LEAST_ACCEPTANCE or step_size < _LEAST_STEP:
             return task
         sampler.n_leaves = _n_leaves(task, rows, sampler.gradients(step_size))
         lengths = _lengths(task, rows, sampler, step_size)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import digamma, polygamma
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
@@ -80,6 +81,8 @@ CASES = {
     "labels, near copies": with_near_copies(),
     "counts": make_posterior("counts"),
     "counts, offset": make_posterior("counts", offset=np.linspace(-1.0, 1.0, 50)),
+    "labels, no noise": make_posterior(scale=0.8),
+    "counts, no noise": make_posterior("counts", scale=0.4),
 }
 
 
@@ -153,6 +156,22 @@ def test_rows_with_little_noise_keep_their_own_likelihood():
     gain = np.diff(-np.logaddexp(0.0, -sign * eta)) - 3.0 * rows._a[-1]
     gain += 0.5 * rows._W[-1] * np.diff(np.square([v[0, -1], changed[0, -1]]))
     np.testing.assert_allclose(rows._value(changed) - rows._value(v), gain, atol=1e-3)
+
+
+def test_large_counts_decide_the_predictors_of_the_coefficients():
+    X, _ = make_table("counts")
+    y = np.random.default_rng(0).poisson(np.geomspace(1e2, 1e8, X.shape[0])).astype(float)
+    posterior = GLMPosterior(X, y, Poisson(), Normal(scale=SCALE), intercept_at_mean=True)
+    rows = Predictors(posterior)
+    generators = [np.random.default_rng(c) for c in range(64)]
+    dual = rows.first(generators)
+    theta = np.concatenate([rows.locate(rows.leave(dual, generators)) for _ in range(10)])
+    # under a wide prior predictors are the logs of gamma variables
+    u = posterior.row_sum().predictors(theta).reshape(len(theta), -1)
+    z = (u - digamma(y)) / np.sqrt(polygamma(1, y))
+    assert np.abs(z.mean(axis=0)).max() < 0.2
+    np.testing.assert_allclose(z.std(axis=0), 1.0, atol=0.12)
+    assert np.square(z).mean() == pytest.approx(1.0, abs=0.04)
 
 
 def test_trajectories_of_short_steps_keep_their_energy(rows):
@@ -255,7 +274,6 @@ def test_rows_and_models_of_other_kinds_are_not_taken():
     assert predictors_of(make_posterior(**wide)) is not None
     assert predictors_of(make_posterior(**wide, sample_weight=np.full(120, 2.0))) is not None
     assert predictors_of(make_posterior(**wide, intercept_prior=Normal(2.0))) is None
-    assert predictors_of(make_posterior("counts", **wide, scale=0.5)) is None  # too little noise
     X, y = make_table("labels", 120, 500)
     twice = sparse.vstack([X, 1.0001 * X[:5]]).tocsr(), np.append(y, y[:5])
     assert predictors_of(GLMPosterior(*twice, Bernoulli(), Normal(scale=SCALE))) is None
