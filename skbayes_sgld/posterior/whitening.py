@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -114,11 +113,23 @@ class CollapsedPosterior(WhitenedPosterior):
         return x.astype(float).sum(axis=1)
 
 
+class FollowedForce(Protocol):
+    """Force of some rows in whitened coordinates, which trajectories follow in short steps."""
+
+    def __call__(self, z: Array) -> Array:
+        """Force ``(C, P)`` at ``z (C, P)``."""
+        ...
+
+    def follow(self, z: Array, momentum: Array, short: Array, n_short: int) -> tuple[Array, Array]:
+        """Position and momentum after ``n_short`` steps of sizes ``short (C, 1)``."""
+        ...
+
+
 class RowsToBind(Protocol):
     """Some rows, whose force is known in the coordinates of any metric."""
 
-    def bound(self, root: Array, center: Array, group: int | None) -> Callable[[Array], Array]:
-        """Force of the rows ``(C, P)`` at ``z (C, P)``, ``theta = center + root z``.
+    def bound(self, root: Array, center: Array, group: int | None) -> FollowedForce:
+        """Force of the rows in coordinates z, ``theta = center + root z``.
 
         Products take ``group`` positions at once; None takes all.
         """

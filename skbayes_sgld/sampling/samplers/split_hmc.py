@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skbayes_sgld.posterior.whitening import RowsToBind
+from skbayes_sgld.posterior.whitening import FollowedForce, RowsToBind
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Dynamics, State
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers.hmc import HMC
@@ -26,7 +26,7 @@ class SplitGradient(BoundGradient):
 
     steep: RowsToBind | None = None
 
-    def steep_force(self, metric: Dense, center: Array) -> Callable[[Array], Array]:
+    def steep_force(self, metric: Dense, center: Array) -> FollowedForce:
         """Force of the steep rows in the coordinates of a metric."""
         key = id(metric.root), id(center)
         if key not in self._forces:
@@ -37,7 +37,7 @@ class SplitGradient(BoundGradient):
         return self._forces[key][2]
 
     @cached_property
-    def _forces(self) -> dict[tuple[int, int], tuple[Array, Array, Callable[[Array], Array]]]:
+    def _forces(self) -> dict[tuple[int, int], tuple[Array, Array, FollowedForce]]:
         return {}
 
 
@@ -104,7 +104,7 @@ def split_leapfrog(
     step: Array,
     parts: Array,
     rest_at: Callable[[Array], Array],
-    steep: Callable[[Array], Array],
+    steep: FollowedForce,
     n_short: int,
 ) -> tuple[Array, Array]:
     """Follow Hamilton's equations of three forces: ``-z``, that of steep rows, and the rest.
@@ -117,22 +117,16 @@ def split_leapfrog(
         Size of the steps of each chain.
     parts : ndarray of shape (2, n)
         Kicks by the rest of the force, and the drifts after them, in steps.
-    rest_at, steep : callable
-        The rest of the force, and that of the steep rows, at ``z (C, P)``.
+    rest_at : callable
+        The rest of the force at ``z (C, P)``.
+    steep : FollowedForce
+        Force of the steep rows.
     n_short : int
-        Number of short steps of a drift. Each is half a rotation, which follows ``-z`` exactly, a
-        kick by the steep rows, and the other half.
+        Number of short steps of a drift.
     """
     for number, (kick, drift) in enumerate(parts.T.tolist()):
         if number:
             rest = rest_at(z)
         momentum = momentum + (kick * step) * rest
-        short = (drift / n_short) * step
-        half, whole = ((np.cos(angle), np.sin(angle)) for angle in (0.5 * short, short))
-        cos, sin = half
-        for left in range(n_short, 0, -1):
-            z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-            momentum += short * steep(z)
-            cos, sin = whole if left > 1 else half
-        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+        z, momentum = steep.follow(z, momentum, (drift / n_short) * step, n_short)
     return z, momentum

@@ -49,6 +49,22 @@ def test_the_force_of_steep_rows_is_theirs_in_the_coordinates_of_the_metric(clas
     np.testing.assert_allclose(force, mode.metric.sqrt_t(own), rtol=1e-4, atol=1e-5)
 
 
+def test_short_steps_are_rotations_and_kicks_by_the_steep_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)) + 1.0, rng.integers(0, 3, 30).astype(float)
+    posterior = GLMPosterior(X, y, Categorical(3), Normal(1.0))
+    mode, (z, momentum) = mode_of(posterior), rng.standard_normal((2, 6, posterior.n_params))
+    force = SteepRows(posterior, np.array([2, 5])).bound(mode.metric.root, mode.theta, None)
+    short = rng.uniform(0.05, 0.15, (6, 1))
+    found = force.follow(z, momentum, short, 7)
+    cos, sin = np.cos(0.5 * short), np.sin(0.5 * short)
+    for _ in range(7):
+        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+        momentum = momentum + short * force(z)
+        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+    np.testing.assert_allclose(found, (z, momentum), atol=2e-6)
+
+
 @pytest.mark.parametrize(
     ("step_size", "n_points", "temperature"), [(0.3, 1, 1.0), (0.9, 1, 0.5), (0.6, 3, 1.0)]
 )
