@@ -17,9 +17,11 @@ class CondensedPosterior(GLMPosterior):
 
     .. math:: \sum_{i=1}^n q_i(\theta) + \sum_{i \in S} w_i (\ell_i(\theta) - q_i(\theta)).
 
-    The sum of all :math:`q_i` is one expansion. The subset stands for the remainders
-    :math:`\ell_i - q_i`, which are 0 for most rows of a posterior that is nearly normal. The
-    expansion that is left counts as part of the prior.
+    The sum of all :math:`q_i` is one expansion, about a point or with averages over draws. The
+    subset stands for the remainders :math:`\ell_i - q_i`, which are 0 for most rows of a posterior
+    that is nearly normal. With averages, the mean gradient and curvature of any remainder are 0:
+    to first order, no subset moves a mean or a covariance of the draws. The expansion that is left
+    counts as part of the prior.
 
     Parameters
     ----------
@@ -30,14 +32,24 @@ class CondensedPosterior(GLMPosterior):
     weights : ndarray of shape (m,)
     of_all : Expansion
         Expansion of the log likelihood of all rows.
+    draws : ndarray of shape (S, P) or None
+        Draws over which it averages; None for an expansion about its point.
     """
 
-    def __init__(self, whole: GLMPosterior, rows: Array, weights: Array, of_all: Expansion) -> None:
+    def __init__(
+        self,
+        whole: GLMPosterior,
+        rows: Array,
+        weights: Array,
+        of_all: Expansion,
+        draws: Array | None = None,
+    ) -> None:
         part = whole.with_rows(whole.X[rows], whole.values[rows].weighted(weights))
         vars(self).update(vars(part))
-        at = of_all.theta
-        own = part.expand_likelihood(at)
-        self._rest = Expansion(at, of_all.grad - own.grad, of_all.curvature - own.curvature)
+        own = part.expand_likelihood(of_all.theta if draws is None else draws)
+        self._rest = Expansion(
+            of_all.theta, of_all.grad - own.grad, of_all.curvature - own.curvature
+        )
         self._whole_facts = whole.facts
 
     def _facts(self) -> Facts:

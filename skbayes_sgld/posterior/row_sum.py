@@ -160,7 +160,10 @@ class RowSum:
     # ---- second derivatives ---------------------------------------------------------------------
 
     def expand(self, theta: Array) -> Expansion:
-        """Value and derivatives at ``theta (P,)``, or their means at draws ``(S, P)``."""
+        """Value and derivatives at ``theta (P,)``, or their means at draws ``(S, P)``.
+
+        The means are those of an expansion about the mean of the draws.
+        """
         draws = np.atleast_2d(theta)
         P, K = draws.shape[1], self.coefficient_map.n_products
         coefficients = self._coefficients(draws)
@@ -188,12 +191,34 @@ class RowSum:
 
         value, grad, H = _total(in_threads(part_sums, self._parts(len(draws) * K, P, P * P)))
         return Expansion(
-            theta,
+            draws.mean(axis=0),
             self.coefficient_map.gradient(grad[None])[0],
             self.coefficient_map.hessian(H),
             tuple(of_rows),
             float(value[0]),
         )
+
+    def remainders(self, draws: Array) -> Array:
+        """Each row's log likelihood minus its expansion with averages over draws ``(S, n)``.
+
+        The mean over the draws is left out.
+        """
+        coefficients, K = self._coefficients(draws), self.coefficient_map.n_products
+        found = np.empty((len(draws), self.design.shape[0]), self.design.dtype)
+
+        def part_remainders(part: Part) -> None:
+            for rows, kernel, block in self._blocks(part):
+                u = self.design.apply(coefficients, block)
+                moves = u - u.mean(axis=0)
+                with np.errstate(over="ignore"):
+                    value, *derivatives = kernel.derivatives(u, 0, 1, 2)
+                score, curvature = (each.mean(axis=0) for each in derivatives)
+                slope = score - 0.5 * np.einsum("klb,slb->skb", curvature, moves)
+                rest = value - np.einsum("skb,skb->sb", slope, moves)
+                found[:, rows] = rest - rest.mean(axis=0)
+
+        in_threads(part_remainders, self._parts(len(draws) * K))
+        return found
 
     def curvatures(self, theta: Array) -> Iterator[tuple[slice, Any, Array]]:
         """Blocks of rows and their curvatures ``(n_products, n_products, B)`` at ``theta (P,)``."""

@@ -37,6 +37,11 @@ class RowsRead(NamedTuple):
     mode: Mode
     noise: NoiseLevel | None = None
 
+    def because(self, why: str) -> RowsRead:
+        """The same rows for another reason."""
+        choices = {name: each._replace(why=why) for name, each in self.choices.items()}
+        return self._replace(choices=choices)
+
 
 def cheapest_rows(task: Task) -> RowsRead:
     """Batches without visible noise or all rows, whichever costs less, if need be by measuring."""

@@ -15,8 +15,15 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld._random import ChainStreams, start_normals
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.few_rows import (
+    at_equal_distances,
+    chance_error,
+    chances,
+    few_rows_matter,
+    uniform_of,
+)
 from skbayes_sgld.inference.planning.plans import draft
 from skbayes_sgld.inference.planning.rows_read import all_rows
 from skbayes_sgld.inference.planning.task import Finding, Task
@@ -95,10 +102,8 @@ class Condensed(Strategy):
             with np.errstate(all="ignore"):
                 off = _error(few, theta, _exact(posterior, theta), tau, np.ones(len(theta)))
             if off < _LIMIT:
-                why = _said_of(few, n, off)
-                read = {name: each._replace(why=why) for name, each in rows_read.choices.items()}
-                rows_read = rows_read._replace(choices=read)
-                plan = finish_adapted(inner, rows_read, tuned)
+                why = few_rows_matter(few.n_samples, n, off)
+                plan = finish_adapted(inner, rows_read.because(why), tuned)
                 return replace(plan, posterior=posterior, bias=(off, 0.0))
         return task
 
@@ -127,17 +132,12 @@ def _steps(task: Task, center: Center, remainders: Array) -> Plan | Task | None:
     if not off < _LIMIT:
         return None
     inner = replace(task, posterior=few)
-    rows_read = all_rows(_said_of(few, posterior.n_samples, off), few, task.mode)
+    rows_read = all_rows(few_rows_matter(few.n_samples, posterior.n_samples, off), few, task.mode)
     outcome = plan_steps(inner, draft(inner, SGLD(), rows_read, task.mode), rows_read)
     if isinstance(outcome, Task):
         return outcome
     size, doubt = outcome.bias
     return replace(outcome, posterior=posterior, bias=(size + off, doubt))
-
-
-def _said_of(few: CondensedPosterior, n: int, off: float) -> str:
-    why = f"{few.n_samples:,} of {n:,} rows matter; the others by their expansion, "
-    return why + f"which moves no mean or sd by more than {off:.1%} of an sd"
 
 
 def condensed(
@@ -157,7 +157,7 @@ def condensed(
     if not np.isfinite(remainders).all():
         return None
     size = np.sqrt(np.square(remainders).mean(axis=0))
-    if _chance_error(size, int(_MOST * len(size))) > _HOPELESS:
+    if chance_error(size, int(_MOST * len(size))) > _HOPELESS:
         return None
     order = np.argsort(_likeness(remainders, size))
     theta = center.theta + _moves(center, tau, seed, _MOVES, _TESTS)
@@ -169,11 +169,11 @@ def condensed(
             + 0.5 * np.square(center.metric.whiten(theta - center.theta)).sum(axis=1) / tau
         )
         weight = np.exp(np.minimum(level - np.median(level), 0.0))
-    uniform = float(ChainStreams(seed, FIRST_CHAIN).rows(1, 2**30, 1, True)[0, 0]) / 2.0**30
+    uniform = uniform_of(seed)
     n_rows = _FEWEST
     while n_rows <= _MOST * len(size):
-        chance = _chances(size, n_rows)
-        rows = _at_equal_distances(chance, order, uniform)
+        chance = chances(size, n_rows)
+        rows = at_equal_distances(chance, order, uniform)
         few = CondensedPosterior(posterior, rows, 1.0 / chance[rows], expansion)
         if _error(few, theta, exact, tau, weight) < aim:
             return few
@@ -205,30 +205,6 @@ def _likeness(remainders: Array, size: Array) -> Array:
     shapes = remainders / np.maximum(size, 1e-300)
     vectors = np.linalg.eigh((remainders * size) @ remainders.T)[1]
     return vectors[:, -1] @ shapes
-
-
-def _chances(size: Array, n_rows: int) -> Array:
-    """Probabilities in proportion to the sizes, at most 1, of an expected number of rows."""
-    unit = size / max(float(size.max()), 1e-300)
-    low, high = 0.0, 60.0  # logarithms of the factor
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        enough = np.minimum(np.exp(middle) * unit, 1.0).sum() > n_rows
-        low, high = (low, middle) if enough else (middle, high)
-    return np.minimum(np.exp(low) * unit, 1.0)
-
-
-def _chance_error(size: Array, n_rows: int) -> float:
-    """Sd of the error of a log density, if rows were drawn independently."""
-    drawn = size > 0.0
-    chance = np.maximum(_chances(size, n_rows)[drawn], 1e-300)
-    return float(np.sqrt(np.sum(np.square(size[drawn]) * (1.0 / chance - 1.0))))
-
-
-def _at_equal_distances(chance: Array, order: Array, uniform: float) -> Array:
-    """Rows, each drawn with its chance, at equal distances along an order."""
-    passed = np.floor(np.cumsum(chance[order]) + uniform)
-    return np.sort(order[np.diff(passed, prepend=0.0) > 0])
 
 
 def _error(few: CondensedPosterior, theta: Array, exact: Array, tau: float, weight: Array) -> float:
