@@ -108,6 +108,11 @@ class Found(NamedTuple):
         value, grad, moments = zip(*parts, strict=True)
         return cls(np.concatenate(value), np.concatenate(grad), Moments.joined(list(moments)))
 
+    def where(self, keep: Array) -> Found:
+        """Likelihood, gradient and moments at some of the positions."""
+        moments = Moments(*(each[..., keep, :] for each in self.moments))
+        return Found(self.value[keep], self.grad[keep], moments)
+
 
 class _AtNodes(NamedTuple):
     """Quadrature for the labels of a block: what rows say at each of K nodes."""

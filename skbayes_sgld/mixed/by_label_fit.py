@@ -28,6 +28,7 @@ _EQUATIONS = 2.2  # for each term of a polynomial
 _WIDTH = 1.25  # sd of the points of the fit
 _BEYOND = 2.5  # sds from the typical distance, the farthest points of the fit
 _TESTS, _CLOSE = (3, 60), 0.04  # draws of a check, and the largest error there
+_LOWEST = -5.0 * NEGLIGIBLE  # height of a point of a fit
 _ROUNDS = 3  # refits with the points of checks
 # numbers of nodes and of Newton's steps, and those with which they are compared
 _LEVELS = ((3, 0), (3, 1), (5, 1), (7, 2), (9, 2), (13, 2))
@@ -154,7 +155,8 @@ class _Search:
     def fit(self, degrees: list[int]) -> PolynomialLikelihood | None:
         """Polynomials of rising degree, until they are close at draws; None if none is.
 
-        The points of a failed check join the fit.
+        The points of a failed check join the fit, but for those of no weight in it, which may be
+        beyond the range of floats.
         """
         exact, P, n_first = self._exact, self._prior.size, self._prior.size - self._d
         n_tests = int(np.clip(300_000 // self._posterior.n_samples, *_TESTS))  # no more than fits
@@ -187,16 +189,23 @@ class _Search:
             found = Found.joined(parts)
             if not (np.all(np.isfinite(found.value)) and np.all(np.isfinite(found.grad))):
                 return None
-            height = found.value + self._prior.log_prior(points) - self._highest + 0.5 * P
+            height = self._height(points, found)
             fitted.fit(degree, points, found, self.whitening.root, height)
             tests = draws_by_weight(density, self.whitening, self._rng, n_tests)
             beside = self.whitening.theta(self._rng.standard_normal(tests.shape))
             tests = self._positive(np.vstack([tests, beside]))
-            parts.append(exact.everything(tests))
-            if self._is_close(fitted, tests, parts[-1]):
+            at_tests = exact.everything(tests)
+            if self._is_close(fitted, tests, at_tests):
                 return fitted
-            points = np.vstack([points, tests])
+            near = self._height(tests, at_tests) > _LOWEST
+            points = np.vstack([points, tests[near]])
+            parts.append(at_tests.where(near))
         return None
+
+    def _height(self, theta: Array, found: Found) -> Array:
+        """Exact log density above that of typical points."""
+        density = found.value + self._prior.log_prior(theta)
+        return density - self._highest + 0.5 * self._prior.size
 
     def _near(self, n: int, n_axes: int) -> Array:
         """Points of a fit."""
@@ -224,9 +233,11 @@ class _Search:
 
     def _is_close(self, fitted: PolynomialLikelihood, theta: Array, exact: Found) -> bool:
         """Whether values and means of effects are close to exact ones."""
-        error = fitted.value(theta) - exact.value
+        with np.errstate(all="ignore"):  # a polynomial that is not close may be beyond floats
+            if not np.std(fitted.value(theta) - exact.value) < _CLOSE:
+                return False
         factor = self._covariance.root(theta[:, self._d : self._d + self._m])
         roots = np.einsum("cij,jkcl->ikcl", factor, exact.moments.root)
         variance = np.square(roots).sum(axis=1).mean(axis=1, keepdims=True) + 1e-300
         of_means = np.square(fitted.moments(theta).mean - exact.moments.mean) / variance
-        return bool(np.std(error) < _CLOSE and np.sqrt(of_means.mean()) < _CLOSE)
+        return bool(np.sqrt(of_means.mean()) < _CLOSE)

@@ -59,10 +59,12 @@ class NormalLikelihood:
         self._entries = np.linalg.lstsq(design, flat, rcond=1e-12)[0]
         self._transposed = np.ascontiguousarray(self._entries[:, :-1].T)
         # information of each label, and its side, linear in the coefficients
-        cross = self._gram.cross
-        self._information = _single(self._gram.labels[:, :, None])
-        self._side = _single(cross @ np.append(-self._center, 1.0)).ravel()
-        self._of_side = _single(-cross[:, :, : self._d]).reshape(-1, self._d).T.copy()
+        labels, cross = self._gram.labels[:, :, None], self._gram.cross
+        side, of_side = cross @ np.append(-self._center, 1.0), -cross[:, :, : self._d]
+        diagonal, sds = np.einsum("iicl->il", labels), np.linalg.norm(self._root, axis=1)
+        self.dtype = _precision(diagonal.max(axis=1), sds, np.abs(of_side).max(axis=(0, 1)))
+        self._information, self._side = labels.astype(self.dtype), side.astype(self.dtype).ravel()
+        self._of_side = of_side.astype(self.dtype).reshape(-1, self._d).T.copy()
 
     def _factor(self, theta: Array) -> Array:
         """Factor of the learned covariance ``(C, q, q)``."""
@@ -83,10 +85,12 @@ class NormalLikelihood:
         return np.einsum("ck,ck->c", terms, of_terms), grad
 
     def moments(self, theta: Array) -> tuple[Array, Array]:
-        """Mean and root of the effects given theta, in single precision."""
-        side = self._side + matmul_rows(_single(theta[:, : self._d] - self._center), self._of_side)
+        """Mean and root of the effects given theta."""
+        away = (theta[:, : self._d] - self._center).astype(self.dtype)
+        side = self._side + matmul_rows(away, self._of_side)
         side = side.reshape(len(theta), self._gram.q, -1).swapaxes(0, 1)
-        return normal_mean_and_root(self._information, side, _single(self._factor(theta)))
+        factor = self._factor(theta).astype(self.dtype)
+        return normal_mean_and_root(self._information, side, factor)
 
 
 class PolynomialLikelihood:
@@ -161,7 +165,7 @@ class PolynomialLikelihood:
         rest[: self.q + self.q**2] -= np.concatenate(normal)
         flat = (rest.swapaxes(0, 1) * weight[:, None, None]).reshape(len(z), -1)
         of_z = np.linalg.lstsq(self._features(z) * weight[:, None], flat, rcond=1e-10)[0]
-        self._moments = _single(of_z)
+        self._moments = of_z.astype(self._normal.dtype)
 
     def n_features(self, degree: int) -> int:
         """Number of features of the regressions of moments, beside a polynomial of this degree."""
@@ -202,7 +206,7 @@ class PolynomialLikelihood:
         """Moments of the effects given theta."""
         z, q = self._whitening.z(self._even(theta)[0]), self.q
         features = self._features(self._inside(z)[0])
-        rest = matmul_rows(_single(features), self._moments)
+        rest = matmul_rows(features.astype(self._normal.dtype), self._moments)
         rest = rest.reshape(len(z), -1, self.n_labels).swapaxes(0, 1)
         mean, root = self._normal.moments(theta)
         mean += rest[:q]
@@ -210,9 +214,11 @@ class PolynomialLikelihood:
         return Moments(mean, root, *np.split(rest[q + q * q :], 2))
 
 
-def _single(values: Array) -> Array:
-    """Values in single precision, which is enough for moments and takes half the time."""
-    return values.astype(np.float32)
+def _precision(*sizes: Array) -> Any:
+    """Single precision, which is enough for moments and takes half the time, if its range is."""
+    size = np.concatenate(sizes)
+    size = size[size > 0]
+    return np.float32 if np.all((size > 1e-18) & (size < 1e18)) else np.float64
 
 
 def n_normal_points(m: int, P: int) -> int:

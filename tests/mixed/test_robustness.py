@@ -20,7 +20,7 @@ from skbayes_sgld.mixed.coordinates import standardise_mixed
 from skbayes_sgld.mixed.labels import Labels
 from skbayes_sgld.priors import GroupPrior, Normal
 from skbayes_sgld.priors.group import LearnedCovariance
-from tests.marks import SHORT, short_chains
+from tests.marks import SHORT, short_chains, slow
 from tests.mixed.test_density import make_posterior
 
 GROUPS = {"g": ["intercept", "x"]}
@@ -392,6 +392,24 @@ def test_a_misfit_of_a_model_with_groups_names_no_setting_that_it_refuses():
     assert "noise_model" not in str(caught[0].message)
     with pytest.warns(ModelMisfitWarning, match="set noise_model='log_linear'"):
         SGLDLinearRegression(random_state=0).fit(X[["x"]], y)
+
+
+@short_chains
+@pytest.mark.parametrize("unit", [2.0**27, slow(2.0**-40), slow(2.0**149), slow(2.0**-149)])
+def test_units_of_y_change_no_effect_of_groups_beside_noise_with_heavy_tails(unit):
+    rng = np.random.default_rng(0)
+    labels, x = rng.integers(30, size=600), rng.standard_normal(600)
+    X = np.column_stack([labels, x])
+    y = x + rng.standard_normal(30)[labels] + 0.7 * rng.standard_t(4, 600)
+    model = SGLDLinearRegression(
+        noise_distribution="student_t", group_effects={0: "intercept"}, random_state=0, **SHORT
+    )
+    plain, large = clone(model).fit(X, y), clone(model).fit(X, y * unit)
+    assert plain.parameterization_ == large.parameterization_ == "by_label"
+    # draws of effects have generators of their own, seeded by the other parameters
+    np.testing.assert_allclose(large.coef_ / unit, plain.coef_, rtol=1e-4)
+    # five standard errors of the mean of 40 draws, each of which varies by 0.25
+    np.testing.assert_allclose(large.predict(X) / unit, plain.predict(X), rtol=0.0, atol=0.28)
 
 
 def with_rows_of_their_own(n=240, share=0.8):
