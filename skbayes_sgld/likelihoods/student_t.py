@@ -16,7 +16,7 @@ from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import log_normal
 from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal, first_of_equal
-from skbayes_sgld.likelihoods.robust_starts import regressions
+from skbayes_sgld.likelihoods.robust_starts import median, regressions
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -113,13 +113,16 @@ class StudentTNoise(NormalNoise):
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Maximum likelihood estimate without columns; with many rows from quantiles of y."""
+        if weight is not None:
+            y, weight = y[weight > 0.0], weight[weight > 0.0]
         share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
         if len(y) > _MOST:
             order = np.argsort(y)
             at = np.searchsorted(np.cumsum(share[order]), (np.arange(_MOST) + 0.5) / _MOST)
             y, share = y[order[np.minimum(at, len(y) - 1)]], np.full(_MOST, 1.0 / _MOST)
-        level = float(np.median(y)) if has_level else 0.0
-        unit = float(np.median(np.abs(y - level))) or float(np.abs(y - level).max()) or 1.0
+            weight = None
+        level = median(y, weight) if has_level else 0.0
+        unit = median(np.abs(y - level), weight) or float(np.abs(y - level).max()) or 1.0
         kernel = self.bind(RowValues((y - level) / unit, share))
         free = slice(0 if has_level else 1, 3)
 
@@ -137,10 +140,10 @@ class StudentTNoise(NormalNoise):
         with np.errstate(all="ignore"):  # the search steps back from points of infinite loss
             begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
         if begin[1] < _NOTHING:
-            values, counts = np.unique(y, return_counts=True)
-            share = 100 * counts.max() / len(y)
+            values, at = np.unique(y, return_inverse=True)
+            shares = np.bincount(at, 100.0 * share)
             raise ValueError(
-                f"y has the value {values[counts.argmax()]:g} in {share:.0f} % of the rows: so "
+                f"y has the value {values[shares.argmax()]:g} in {shares.max():.0f} % of the rows: so "
                 "many equal values make the scale of t-distributed noise 0. Set "
                 "noise_distribution='normal', or model apart whether y is this value, as by "
                 "SGLDLogisticRegression, and the other rows."

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import StudentTNoise
+from skbayes_sgld.likelihoods.robust_starts import regressions
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import GammaPrior, InverseGamma, Normal
 from skbayes_sgld.sampling.tuning.mode_survey import survey
@@ -134,6 +135,19 @@ def test_ordinary_rows_have_one_mode(n, d, df):
     y = X.sum(axis=1) + rng.standard_t(df, n)
     plan = student_t(n_draws=10).fit(X, y).result_.plan
     assert plan.modes == () and plan.choices["modes"].why.endswith("starts end at one mode")
+
+
+def test_starts_take_a_weight_for_repeated_rows():
+    rng = np.random.default_rng(1)
+    design = np.column_stack([rng.standard_normal((60, 2)), np.ones(60)])
+    line = np.arange(60) % 3 > 0  # the other rows are on a line of their own
+    y = np.where(line, design @ [1.0, -1.0, 0.0], design @ [0.5, 2.0, 30.0])
+    y += 0.3 * rng.standard_t(3, 60)
+    times = rng.integers(4, size=60)
+    weighted = regressions(design, y, times.astype(float))
+    repeated = regressions(np.repeat(design, times, axis=0), np.repeat(y, times), None)
+    assert len(repeated) == 3
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-6)
 
 
 def test_nothing_is_said_of_searches_where_the_rows_suggest_no_other_start():
