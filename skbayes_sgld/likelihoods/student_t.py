@@ -141,10 +141,10 @@ class StudentTNoise(NormalNoise):
             begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
         if begin[1] < _NOTHING:
             values, at = np.unique(y, return_inverse=True)
-            shares = np.bincount(at, 100.0 * share)
+            percent = np.bincount(at, 100.0 * share)
             raise ValueError(
-                f"y has the value {values[shares.argmax()]:g} in {shares.max():.0f} % of the rows: so "
-                "many equal values make the scale of t-distributed noise 0. Set "
+                f"y has the value {values[percent.argmax()]:g} in {percent.max():.0f} % of the rows: "
+                "so many equal values make the scale of t-distributed noise 0. Set "
                 "noise_distribution='normal', or model apart whether y is this value, as by "
                 "SGLDLogisticRegression, and the other rows."
             )
