@@ -141,9 +141,9 @@ class StudentTNoise(NormalNoise):
             begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
         if begin[1] < _NOTHING:
             values, at = np.unique(y, return_inverse=True)
-            percent = np.bincount(at, 100.0 * share)
+            rows = np.bincount(at, 100.0 * share)
             raise ValueError(
-                f"y has the value {values[percent.argmax()]:g} in {percent.max():.0f} % of the rows: "
+                f"y has the value {values[rows.argmax()]:g} in {rows.max():.0f} % of the rows: "
                 "so many equal values make the scale of t-distributed noise 0. Set "
                 "noise_distribution='normal', or model apart whether y is this value, as by "
                 "SGLDLogisticRegression, and the other rows."
