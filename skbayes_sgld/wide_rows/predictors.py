@@ -58,6 +58,7 @@ from skbayes_sgld.wide_rows.own_noise import (
 _GROUP = 64
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
 _DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
+_FEWEST_ROWS = 30  # fewer are quicker in the space of the rows
 _TILE = 256  # rows of a square that is transposed in cache
 _RIDGE = 3e-6  # variance that is added to all predictors, relative to the prior's
 _FAR = 0.003
@@ -89,7 +90,7 @@ class Predictors(CollapsedPosterior):
 
     def __init__(self, posterior: GLMPosterior) -> None:
         rows = distinct_rows(posterior, min(MOST_ROWS, posterior.n_params))
-        if rows is None or len(rows.y) < 3:
+        if rows is None or len(rows.y) < _FEWEST_ROWS:
             raise ValueError("too many or too few distinct rows")
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             self._set_prior(posterior, rows)
