@@ -58,6 +58,8 @@ def stops(monkeypatch):
 @pytest.fixture
 def by_steps(monkeypatch):
     """Strategies without independent proposals: small tables are sampled as larger ones are."""
+    from skbayes_sgld.inference.strategies.cubic import Cubic
     from skbayes_sgld.inference.strategies.independent import Independent
 
-    monkeypatch.setattr(Independent, "suits", lambda task: False)
+    for strategy in (Cubic, Independent):
+        monkeypatch.setattr(strategy, "suits", lambda task: False)

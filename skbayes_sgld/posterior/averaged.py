@@ -10,6 +10,7 @@ mean and covariance, up to the square of its skewness.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.polynomial.hermite_e import hermegauss
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.row_sum import RowSum
 
-_NODES, _WEIGHTS = hermegauss(7)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_USUAL = 7  # nodes of an average
+_quadrature = cache(hermegauss)
 
 
 class AveragedRows(NamedTuple):
@@ -35,12 +36,15 @@ class AveragedRows(NamedTuple):
         Mean score.
     curvature : ndarray
         Mean curvature.
+    third : ndarray
+        Mean third derivative of the log likelihood.
     """
 
     u: Array
     variance: Array
     score: Array
     curvature: Array
+    third: Array
 
     @property
     def expansion(self) -> tuple[Array, Array]:
@@ -56,7 +60,9 @@ def predictor_variances(rows: RowSum, moves: Array) -> Array:
     return rows.variances(moves)[0].astype(rows.design.dtype)
 
 
-def averaged_rows(rows: RowSum, theta: Array, variance: Array) -> AveragedRows:
+def averaged_rows(
+    rows: RowSum, theta: Array, variance: Array, n_nodes: int = _USUAL
+) -> AveragedRows:
     """Averages of rows with one predictor each, for predictors of a known variance.
 
     Parameters
@@ -66,14 +72,19 @@ def averaged_rows(rows: RowSum, theta: Array, variance: Array) -> AveragedRows:
         Mean of the distribution.
     variance : ndarray of shape (n,)
         Variance of each predictor.
+    n_nodes : int
+        Nodes of the averages. If all variances are small, three are enough.
     """
     u = rows.predictors(theta[None])[0, 0]
-    score, curvature = np.zeros((2, len(u)), u.dtype)
-    for at, weight in _nodes(u, variance):
+    score, curvature, third = np.zeros((3, len(u)), u.dtype)
+    for node, weight, at in _nodes(u, variance, n_nodes):
         at_node, curved = _derivatives(rows, at)
         score += weight * at_node
         curvature += weight * curved
-    return AveragedRows(u, variance, score, curvature)
+        third -= weight * node * curved
+    # the mean of a derivative, by parts
+    third /= np.sqrt(np.maximum(variance, np.finfo(u.dtype).tiny))
+    return AveragedRows(u, variance, score, curvature, third)
 
 
 def squared_rests(
@@ -82,18 +93,19 @@ def squared_rests(
     """Mean square ``(n,)`` of each row's score minus its ``expansion``, as in averaged_rows."""
     u = rows.predictors(theta[None])[0, 0]
     square, (at_zero, slope) = np.zeros_like(u), expansion
-    for at, weight in _nodes(u, variance):
+    for _, weight, at in _nodes(u, variance, _USUAL):
         rest = slope * at - at_zero
         rest += _derivatives(rows, at)[0]
         square += weight * np.square(rest)
     return square
 
 
-def _nodes(u: Array, variance: Array) -> Iterator[tuple[Array, float]]:
-    """Predictors ``(n,)`` at each node, and the node's weight."""
+def _nodes(u: Array, variance: Array, n_nodes: int) -> Iterator[tuple[float, float, Array]]:
+    """Each node, its weight, and the predictors ``(n,)`` there."""
     sd = np.sqrt(variance)
-    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
-        yield u + node * sd, weight
+    nodes, weights = _quadrature(n_nodes)
+    for node, weight in zip(nodes.tolist(), (weights / weights.sum()).tolist(), strict=True):
+        yield node, weight, u + node * sd
 
 
 def _derivatives(rows: RowSum, u: Array) -> tuple[Array, Array]:

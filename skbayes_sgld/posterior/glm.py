@@ -399,6 +399,7 @@ class GLMPosterior(BasePosterior):
             shares_batches=not (issparse(self.X) or self.n_own),
             condensable=self._condensable(),
             likely_normal=self._likely_normal(),
+            likely_cubic=self._likely_cubic(),
             thread_safe=True,
             n_predictors=self.n_predictors,
             total_weight=self.total_weight,
@@ -415,9 +416,17 @@ class GLMPosterior(BasePosterior):
     def _likely_normal(self) -> bool:
         # at 40,000 x 100 and 100,000 x 200 the usual plan takes 1.4 and 1.5 times as long
         n, P = self.n_samples, self.n_params
-        many = P >= 64 and 12 * P <= n <= 20 * P**2
+        return P >= 64 and 12 * P <= n <= 20 * P**2 and self._one_concave()
+
+    def _likely_cubic(self) -> bool:
+        # quartic terms are of order P^2 / n; for more rows the usual plan takes no longer
+        n, P = self.n_samples, self.n_params
+        return 15 * P**2 <= n <= 500_000 // P and self._one_concave()
+
+    def _one_concave(self) -> bool:
+        """Whether rows are many, with one predictor each in which they are log-concave."""
         plain = self._condensable() and not self.n_own and self.n_predictors == 1
-        return many and plain and self.likelihood.log_concave and not issparse(self.X)
+        return plain and self.likelihood.log_concave and not issparse(self.X)
 
     def _prior_slope(self) -> Array | None:
         line = self.linear_prior.line

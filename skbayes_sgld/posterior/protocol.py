@@ -175,6 +175,9 @@ class Facts:
         Whether there are many rows, which a few of them and an expansion may replace.
     likely_normal : bool
         Whether the columns are many, and the rows so many that the posterior is nearly normal.
+    likely_cubic : bool
+        Whether the columns are few, and the rows so many that the log density is nearly a cubic
+        polynomial.
     thread_safe : bool
         Whether threads may call the posterior side by side.
     user_defined : bool
@@ -216,6 +219,7 @@ class Facts:
     shares_batches: bool = False
     condensable: bool = False
     likely_normal: bool = False
+    likely_cubic: bool = False
     thread_safe: bool = False
     user_defined: bool = False
     n_predictors: int = 1

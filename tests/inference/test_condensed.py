@@ -105,7 +105,7 @@ def test_remainders_of_short_moves_are_the_third_and_fourth_terms_of_taylor():
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(), fit_intercept=False)
     center = Center(np.array([1.0, -0.5, 0.3]), Diagonal(np.full(3, 0.02**2)))
     found = condensed._remainders(posterior, center, 1.0, seed=0)
-    moved = condensed._moves(center, 1.0, 0, 0, len(found) // 2) @ X.T
+    moved = condensed.normal_moves(center, 1.0, 0, 0, len(found) // 2) @ X.T
     p = expit(X @ center.theta)
     third, fourth = -p * (1 - p) * (1 - 2 * p), -p * (1 - p) * (1 - 6 * p * (1 - p))
     for terms, expected in (
@@ -186,7 +186,7 @@ def test_rows_that_are_asked_for_are_kept():
 
 def test_draws_where_the_few_rows_are_wrong_are_warned_of(monkeypatch):
     X, y = binary(0)
-    monkeypatch.setattr(condensed, "_error", lambda *args: 0.0)
+    monkeypatch.setattr(condensed, "error_of", lambda *args: 0.0)
     model = SGLDLogisticRegression(prior="normal", random_state=0)
     with pytest.warns(ConvergenceWarning, match="bias means or standard deviations"):
         model.fit(X, y)

@@ -44,7 +44,7 @@ def test_a_near_normal_posterior_gets_the_largest_step(by_steps, rookies):
     assert isinstance(default_fit.gradient_, Full)
 
 
-def test_a_quiet_minibatch_has_the_posterior_of_all_rows():
+def test_a_quiet_minibatch_has_the_posterior_of_all_rows(by_steps):
     from skbayes_sgld.datasets import make_logistic
 
     X, y = make_logistic(10_000, random_state=0)

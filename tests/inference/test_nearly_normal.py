@@ -208,6 +208,7 @@ def test_averages_of_rows_are_integrals_over_their_predictors():
     for found, values in (
         (averages.score, score),
         (averages.curvature, curvature),
+        (averages.third, -curvature * (1.0 - 2.0 * expit(u))),
         (square, np.square(score - at_zero + slope * u)),
     ):
         exact = (density * values).sum(axis=0)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.few_rows import (
     at_equal_distances,
@@ -26,6 +25,7 @@ from skbayes_sgld.inference.planning.few_rows import (
 )
 from skbayes_sgld.inference.planning.plans import draft
 from skbayes_sgld.inference.planning.rows_read import all_rows
+from skbayes_sgld.inference.planning.stand_in import error_of, exact_density, normal_moves
 from skbayes_sgld.inference.planning.task import Finding, Task
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.accept_reject import (
@@ -39,7 +39,6 @@ from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.sampling.samplers import HMC, SGLD
-from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Center
 
 # Error of a mean, in sds, or of an sd, relative, that is aimed at, and the largest that a pilot may
@@ -98,9 +97,11 @@ class Condensed(Strategy):
             center = tuned.found.center
             theta = tuned.found.ends
             if len(theta) < _TESTS:
-                theta = center.theta + _moves(center, tau, task.seed, _MOVES, _TESTS)
+                theta = center.theta + normal_moves(center, tau, task.seed, _MOVES, _TESTS)
             with np.errstate(all="ignore"):
-                off = _error(few, theta, _exact(posterior, theta), tau, np.ones(len(theta)))
+                off = error_of(
+                    few, theta, exact_density(posterior, theta), tau, np.ones(len(theta))
+                )
             if off < _LIMIT:
                 why = few_rows_matter(few.n_samples, n, off)
                 plan = finish_adapted(inner, rows_read.because(why), tuned)
@@ -126,9 +127,9 @@ def _steps(task: Task, center: Center, remainders: Array) -> Plan | Task | None:
     few = condensed(posterior, center, tau, task.seed, remainders, _AIM_OF_STEPS)
     if few is None:
         return None
-    theta = center.theta + _moves(center, tau, task.seed, _MOVES + _TESTS, _TESTS)
+    theta = center.theta + normal_moves(center, tau, task.seed, _MOVES + _TESTS, _TESTS)
     with np.errstate(all="ignore"):
-        off = _error(few, theta, _exact(posterior, theta), tau, np.ones(_TESTS))
+        off = error_of(few, theta, exact_density(posterior, theta), tau, np.ones(_TESTS))
     if not off < _LIMIT:
         return None
     inner = replace(task, posterior=few)
@@ -160,9 +161,12 @@ def condensed(
     if chance_error(size, int(_MOST * len(size))) > _HOPELESS:
         return None
     order = np.argsort(_likeness(remainders, size))
-    theta = center.theta + _moves(center, tau, seed, _MOVES, _TESTS)
+    theta = center.theta + normal_moves(center, tau, seed, _MOVES, _TESTS)
     with one_blas_thread(), np.errstate(all="ignore"):
-        expansion, exact = posterior.expand_likelihood(center.theta), _exact(posterior, theta)
+        expansion, exact = (
+            posterior.expand_likelihood(center.theta),
+            exact_density(posterior, theta),
+        )
         # a draw of the normal distribution may be beyond all of the posterior
         level = (
             exact / tau
@@ -175,7 +179,7 @@ def condensed(
         chance = chances(size, n_rows)
         rows = at_equal_distances(chance, order, uniform)
         few = CondensedPosterior(posterior, rows, 1.0 / chance[rows], expansion)
-        if _error(few, theta, exact, tau, weight) < aim:
+        if error_of(few, theta, exact, tau, weight) < aim:
             return few
         n_rows *= 2
     return None
@@ -190,7 +194,7 @@ def _remainders(posterior: GLMPosterior, center: Center, tau: float, seed: int) 
     found = np.empty((2 * _MOVES, posterior.n_samples))
     with one_blas_thread(), np.errstate(all="ignore"):
         (at_center,) = posterior.log_likelihood(center.theta[None])
-        for number, move in enumerate(_moves(center, tau, seed, 0, _MOVES)):
+        for number, move in enumerate(normal_moves(center, tau, seed, 0, _MOVES)):
             steps = np.outer([1.0, -1.0, 0.5, -0.5], move)
             ahead, back, near, near_back = posterior.log_likelihood(center.theta + steps)
             # of each term, three quarters are left
@@ -205,31 +209,3 @@ def _likeness(remainders: Array, size: Array) -> Array:
     shapes = remainders / np.maximum(size, 1e-300)
     vectors = np.linalg.eigh((remainders * size) @ remainders.T)[1]
     return vectors[:, -1] @ shapes
-
-
-def _error(few: CondensedPosterior, theta: Array, exact: Array, tau: float, weight: Array) -> float:
-    """Largest error of a mean, in sds, or of an sd, relative; over weighted draws ``(S, P)``.
-
-    To first order, they are covariances with the error of the log density, which is ``exact``.
-    """
-    with one_blas_thread(), np.errstate(all="ignore"):
-        off = (exact - few.log_density(theta)) / tau
-    if not np.isfinite(off).all():
-        return np.inf
-    weight = weight / weight.sum()
-    z = theta - weight @ theta
-    z /= np.sqrt(weight @ np.square(z))
-    both = np.concatenate([z, 0.5 * (np.square(z) - 1.0)], axis=1)
-    return float(np.abs((weight * (off - weight @ off)) @ both).max())
-
-
-def _exact(posterior: GLMPosterior, theta: Array) -> Array:
-    """Log density ``(C,)`` of all rows; of many rows, each to single precision."""
-    return posterior.rounded(density=True).bind_log_density()(theta)
-
-
-def _moves(center: Center, tau: float, seed: int, first: int, n_moves: int) -> Array:
-    """Normal moves ``(n_moves, P)`` of the width of the metric."""
-    chains = range(FIRST_CHAIN + first, FIRST_CHAIN + first + n_moves)
-    normals = start_normals(seed, chains, center.theta.size)
-    return np.sqrt(tau) * center.metric.sqrt(normals)
