@@ -419,9 +419,9 @@ class GLMPosterior(BasePosterior):
         return P >= 64 and 12 * P <= n <= 20 * P**2 and self._one_concave()
 
     def _likely_cubic(self) -> bool:
-        # quartic terms are of order P^2 / n; for more rows the usual plan takes no longer
+        # quartic terms are of order P^2 / n; with more rows the usual plan takes no longer
         n, P = self.n_samples, self.n_params
-        return 15 * P**2 <= n <= 500_000 // P and self._one_concave()
+        return 15 * P**2 <= n <= 12_000 and self._one_concave()
 
     def _one_concave(self) -> bool:
         """Whether rows are many, with one predictor each in which they are log-concave."""

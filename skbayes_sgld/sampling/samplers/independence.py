@@ -153,21 +153,21 @@ class Independence(Adjusted):
         chosen, ends = np.empty((C, T), int), np.empty((2, C), int)
         n_accepted, is_new = np.zeros(C), state["new"].copy()
         for c, weight in enumerate(weights.tolist()):
-            at, partner, new, steps = 0, 1, bool(is_new[c]), []
+            at, partner, new, steps, n_made = 0, 1, bool(is_new[c]), [], 0
             for t, (level, swap) in enumerate(zip(levels[c], is_swap, strict=True), start=2):
                 if swap:
                     if new:
                         partner = t
                     if level < weight[partner] - weight[at]:
                         at, partner = partner, at
-                        n_accepted[c] += 1
+                        n_made += 1
                 else:
                     new = level < weight[t] - weight[at]
                     if new:
                         at = t
-                        n_accepted[c] += 1
+                        n_made += 1
                 steps.append(at)
-            chosen[c], ends[:, c], is_new[c] = steps, (at, partner), new
+            chosen[c], ends[:, c], is_new[c], n_accepted[c] = steps, (at, partner), new, n_made
         every = np.arange(C)
         for names, end in zip(_PARTNER, ends, strict=True):
             state.update(zip(names, (places[k][every, end] for k in _PARTNER[0]), strict=True))
