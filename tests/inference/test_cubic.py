@@ -61,9 +61,8 @@ def test_draws_have_the_moments_of_the_posterior(case, seed):
     X, y = make(seed=seed)
     model = estimator(random_state=seed).fit(X, y)
     result = model.result_
-    assert (is_cubic(result.plan) or case == "outlying rows") and isinstance(
-        result.plan.run.sampler, Independence
-    )
+    if case != "outlying rows":  # of which some seeds are left to the other strategies
+        assert is_cubic(result.plan) and isinstance(result.plan.run.sampler, Independence)
     assert not result.problems and result.bias[0] < 0.01
     binary = isinstance(model, SGLDLogisticRegression)
     rows, draws, precision = standardised(model, X)
