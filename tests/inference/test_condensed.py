@@ -10,6 +10,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDNegativeBinomialRegressor,
 )
+from skbayes_sgld.inference.planning import few_rows
 from skbayes_sgld.inference.strategies import condensed
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior.condensed import CondensedPosterior
@@ -118,12 +119,12 @@ def test_remainders_of_short_moves_are_the_third_and_fourth_terms_of_taylor():
 def test_rows_are_drawn_in_proportion_to_their_remainders_at_equal_distances():
     rng = np.random.default_rng(0)
     size = np.append(rng.uniform(0.5, 1.5, 10_000), [1e4, 1e5])
-    chance = condensed._chances(size, 500)
+    chance = few_rows.chances(size, 500)
     assert chance.sum() == pytest.approx(500, rel=1e-6)
     assert np.all(chance[-2:] == 1.0)
     np.testing.assert_allclose(chance[:-2] / size[:-2], chance[0] / size[0])
     order = rng.permutation(len(size))
-    drawn = [condensed._at_equal_distances(chance, order, u) for u in np.arange(0.05, 1.0, 0.1)]
+    drawn = [few_rows.at_equal_distances(chance, order, u) for u in np.arange(0.05, 1.0, 0.1)]
     assert {len(rows) for rows in drawn} <= {500, 501}
     assert all(np.isin([10_000, 10_001], rows).all() for rows in drawn)
     # any fixed function along the order is estimated with an error far below that of random rows
@@ -138,12 +139,12 @@ def test_rows_are_drawn_in_proportion_to_their_remainders_at_equal_distances():
 def test_rows_are_not_tried_if_too_many_matter(monkeypatch):
     rng = np.random.default_rng(0)
     size = rng.exponential(0.05, 2000)
-    chance = condensed._chances(size, 500)
+    chance = few_rows.chances(size, 500)
     drawn = rng.random((4000, len(size))) < chance
     sd = (drawn @ (size / chance)).std()
-    assert condensed._chance_error(size, 500) == pytest.approx(sd, rel=4.0 / np.sqrt(2 * 4000))
+    assert few_rows.chance_error(size, 500) == pytest.approx(sd, rel=4.0 / np.sqrt(2 * 4000))
     assert sd > condensed._HOPELESS
-    assert condensed._chance_error(np.append(size, np.zeros(9)), 2000) == pytest.approx(0.0)
+    assert few_rows.chance_error(np.append(size, np.zeros(9)), 2000) == pytest.approx(0.0)
 
     posterior = logistic_posterior(2000, 2)
     center = mode_of(posterior)
