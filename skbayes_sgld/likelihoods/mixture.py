@@ -31,6 +31,8 @@ class Mixture:
         Local parameters of every component.
     weights : ndarray of shape (m,)
         Probabilities of the components.
+    origin, unit : ndarray of shape (n,) or float
+        Local parameters are those of an observation minus its row's origin, over its unit.
     error : ndarray of shape (n,) or float
         Largest estimated error of each row's means, in units of the scale: 0 over the draws.
     scale : float
@@ -42,8 +44,10 @@ class Mixture:
     last: Array | float = 0.0
     scale = 1.0
 
-    def __init__(self, u: Array, weights: Array) -> None:
-        self.u, self.weights = u, weights
+    def __init__(
+        self, u: Array, weights: Array, origin: Array | float = 0.0, unit: Array | float = 1.0
+    ) -> None:
+        self.u, self.weights, self.origin, self.unit = u, weights, origin, unit
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -102,8 +106,9 @@ class Mixture:
         """
 
         def cdf(t: Array, rows: Array) -> Array:
-            at = np.empty(len(self))
-            at[rows] = t
+            at = np.empty(len(self), self.u.dtype)
+            with np.errstate(over="ignore"):  # far out in single precision
+                at[rows] = t
             return self.mean(lambda u, some: of(u, at[some, None]), rows)
 
         return cdf

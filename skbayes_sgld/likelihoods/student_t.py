@@ -47,10 +47,10 @@ class StudentTKernel(RowKernel):
         residual, precision = self.y - u[:, 0], np.exp(-gamma)
         scaled = residual * precision
         square = residual * scaled
-        total, fall = nu + square, log1p(square / nu)
-        values = []
+        values, fall = [], log1p(square / nu)
         if 0 in orders:
             values.append(_degree_terms(nu, 0) - 0.5 * (gamma + (nu + 1.0) * fall))
+        total = nu + square if orders[-1] else nu
         if 1 in orders:
             pull = (nu + 1.0) / total
             score = np.empty_like(u, shape=(len(u), 3, u.shape[-1]))

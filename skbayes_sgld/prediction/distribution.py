@@ -39,6 +39,7 @@ _MOST_OVER = 5.0  # a few more nodes do not mend larger errors
 _PROBE = 16  # rows whose errors tell those of others with as many nodes
 _FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
+_LARGEST_LOG = 60.0  # of a log variance in single precision
 _DONE = -1
 
 # rare: under a log link the mean of a row far out may overflow
@@ -297,11 +298,21 @@ class PredictiveDistribution:
             quantiles = np.empty((len(mixture), len(q)))
             for number, p in enumerate(q):
                 mixture.scale = scale[number]
-                quantiles[:, number] = likelihood.averaged_quantile(mixture, p)
+                each = likelihood.averaged_quantile(mixture, p)
+                quantiles[:, number] = mixture.origin + mixture.unit * each
             return quantiles
 
         error = _OF_COUNT if likelihood.whole else _OF_QUANTILE
-        return self._averages(quantiles_of, error, X, row_values)
+        in_units = self._has_units(row_values) and tail.min() >= _FAR_OUT
+        return self._averages(quantiles_of, error, X, row_values, in_units=in_units)
+
+    def _has_units(self, row_values: RowValues) -> bool:
+        """Whether the predictors are a location and a log variance of each row."""
+        return (
+            self.predictor.n_predictors == 2
+            and self.likelihood.infers_noise
+            and not (self.likelihood.taken(row_values))
+        )
 
     def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
@@ -330,28 +341,55 @@ class PredictiveDistribution:
         X: Array,
         row_values: RowValues,
         *more: Array,
+        in_units: bool = False,
     ) -> Array:
         """Values, by blocks of rows, of a function of their mixtures.
 
         The function takes a :class:`Mixture` and the block's part of ``more``. An error of 0 stands
-        for mixtures over all draws.
+        for mixtures over all draws. If ``in_units``, those of all draws are in units of the rows.
         """
         # two predictors of few rows: nodes take longer to make than sums over all draws
         pays = self.predictor.n_predictors == 1 or self._many(X)
         if error and self.allows_quadrature and pays:
-            return self._by_nodes(function, error, X, row_values, *more)
-        return self._by_sums(function, X, row_values, *more)
+            return self._by_nodes(function, error, X, row_values, *more, in_units=in_units)
+        return self._by_sums(function, X, row_values, *more, in_units=in_units)
 
     def _by_sums(
-        self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
+        self,
+        function: Callable[..., Array],
+        X: Array,
+        row_values: RowValues,
+        *more: Array,
+        in_units: bool,
     ) -> Array:
         """Values as :meth:`_averages`, of mixtures over all draws."""
-        share = self.share
+        share, spread = self.share, self._spread(X) if in_units else None
 
         def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
             return function(Mixture(self.local(X, row_values), share), *more)
 
-        return self._by_blocks(values_of, 4, X, row_values, *more)
+        def values_in_units(X: Array, row_values: RowValues, *more: Array) -> Array:
+            return function(self._mixture_in_units(spread, X, row_values), *more)
+
+        of_block = values_in_units if in_units else values_of
+        return self._by_blocks(of_block, 4, X, row_values, *more)
+
+    def _mixture_in_units(self, spread: Spread, X: Array, row_values: RowValues) -> Mixture:
+        """Mixtures over all draws in units of the rows, which single precision can hold.
+
+        They take half of the time (log density, log-linear noise).
+        """
+        coordinates = _moved(spread.coordinates(X), row_values)
+        center, log_variance = coordinates[..., -1].copy()
+        unit = np.exp(0.5 * log_variance)
+        coordinates[..., -1] = 0.0
+        coordinates[0] /= unit[:, None]
+        eta = spread.predictors(coordinates)
+        if np.abs(eta[1]).max(initial=0.0) > _LARGEST_LOG:
+            eta = eta.astype(float)
+        share = self.share.astype(eta.dtype)
+        unit *= np.sqrt(self._noise_share(row_values))
+        return Mixture(self._with_own(eta), share, center, unit)
 
     def _by_nodes(
         self,
@@ -360,6 +398,7 @@ class PredictiveDistribution:
         X: Array,
         row_values: RowValues,
         *more: Array,
+        in_units: bool,
     ) -> Array:
         """Values as :meth:`_averages`, of mixtures over a few nodes of each row.
 
@@ -437,10 +476,10 @@ class PredictiveDistribution:
         counts[counts > 0] = 0
         rest = np.flatnonzero(counts == 0)
         if values is None:
-            return self._by_sums(function, X, row_values, *more)
+            return self._by_sums(function, X, row_values, *more, in_units=in_units)
         if len(rest):
-            of_rest = (each[rest] for each in more)
-            values[rest] = self._by_sums(function, X[rest], row_values[rest], *of_rest)
+            of_rest = X[rest], row_values[rest], *(each[rest] for each in more)
+            values[rest] = self._by_sums(function, *of_rest, in_units=in_units)
         return values
 
     @property
@@ -546,10 +585,20 @@ class PredictiveDistribution:
         def log_density_of(mixture: Mixture, y: Array) -> Array:
             return mixture.log_mean(lambda u, rows: self._log_density(u, y[rows]))[:, None]
 
+        def in_units(mixture: Mixture, y: Array) -> Array:
+            at = ((y - mixture.origin) / mixture.unit)[:, None]
+
+            def log_density(u: Array, rows: Array) -> Array:
+                kernel = self.likelihood.bind(RowValues(at[rows]), u.dtype.type)
+                return kernel.derivatives(u, 0)[0]
+
+            return (mixture.log_mean(log_density) - np.log(mixture.unit))[:, None]
+
         # with two predictors nodes for this error are as many as take the time of all draws
+        if self._has_units(row_values):
+            return self._by_sums(in_units, X, row_values, y, in_units=True)[:, 0]
         fewer = self._many(X) and self.predictor.n_predictors == 1
-        error = _OF_DENSITY if fewer else 0.0
-        return self._averages(log_density_of, error, X, row_values, y)[:, 0]
+        return self._averages(log_density_of, _OF_DENSITY if fewer else 0.0, X, row_values, y)[:, 0]
 
     def _many(self, X: Array) -> bool:
         """Whether nodes pay for functions that are computed once a row.
