@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 import skbayes_sgld as sk
 
@@ -42,8 +43,30 @@ def _student_t(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data
     return model, eta + rng.standard_t(4.0, N), {}
 
 
+def _student_t_log_linear(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
+    y = eta + np.exp(0.3 * X[:, 0]) * rng.standard_t(4.0, N)
+    return sk.SGLDLinearRegression(noise_distribution="student_t", noise_model="log_linear"), y, {}
+
+
+def _groups(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
+    labels = rng.integers(0, 50, N)
+    X[:, -1] = labels
+    model = sk.SGLDLinearRegression(group_effects={D - 1: ["intercept"]})
+    return model, eta + rng.normal(size=50)[labels] + rng.normal(size=N), {}
+
+
 def _binary(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
     return sk.SGLDLogisticRegression(), (eta + rng.logistic(size=N) > 0.0).astype(int), {}
+
+
+def _binomial(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
+    trials = rng.integers(1, 20, N)
+    return sk.SGLDLogisticRegression(), rng.binomial(trials, expit(eta)), {"n_trials": trials}
+
+
+def _classes(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
+    each = np.column_stack([eta, X[:, 0] - X[:, 1], X[:, 2], 0.0 * eta])
+    return sk.SGLDLogisticRegression(), (each + rng.gumbel(size=each.shape)).argmax(axis=1), {}
 
 
 def _ordered(n_classes: int) -> Make:
@@ -69,7 +92,7 @@ def _gamma(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
 
 
 def _beta_binomial(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Data:
-    trials, p = rng.integers(1, 20, N), 1.0 / (1.0 + np.exp(-eta))
+    trials, p = rng.integers(1, 20, N), expit(eta)
     y = rng.binomial(trials, rng.beta(6.0 * p, 6.0 * (1.0 - p)))
     return sk.SGLDBetaBinomialRegressor(), y, {"n_trials": trials}
 
@@ -78,7 +101,11 @@ FAMILIES: dict[str, Make] = {
     "normal": _normal,
     "log-linear": _log_linear,
     "student-t": _student_t,
+    "student-t log-linear": _student_t_log_linear,
+    "groups": _groups,
     "binary": _binary,
+    "binomial": _binomial,
+    "classes4": _classes,
     "ordinal3": _ordered(3),
     "ordinal7": _ordered(7),
     "counts": _counts,

@@ -127,6 +127,20 @@ class Categorical(LabelLikelihood):
         weight = share.astype(eta.dtype) / eta.sum(axis=1)
         return np.matmul(eta, weight[:, :, None])[..., 0].astype(float)
 
+    def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
+        """Weighted sums of the softmax probabilities, by the contrasts with the last class."""
+        dtype, others = eta.dtype, eta[:, :-1]
+        others -= eta[:, -1:]
+        if others.max(initial=0.0) > _LARGEST:
+            shift = np.maximum(others.max(axis=1, keepdims=True), dtype.type(0.0))
+            others -= shift
+            eta[:, -1:] = -shift
+        else:
+            eta[:, -1] = 0.0
+        np.exp(eta, out=eta)
+        eta /= eta.sum(axis=1, keepdims=True)
+        return np.tensordot(weight.T.astype(dtype), eta, 1)
+
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
         """Predictor of the class, minus the log of the sum of all exponentials."""
         eta -= eta.max(axis=1, keepdims=True)

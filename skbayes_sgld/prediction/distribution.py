@@ -140,9 +140,11 @@ class PredictiveDistribution:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
             return self.predictor.spread(self.share, X.shape[0])
 
-    def predictors(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
-        """Predictors ``(K, n, S)`` of the rows."""
-        eta = self.predictor(X)
+    def predictors(
+        self, X: Array, row_values: RowValues = NO_VALUES, single: bool = False
+    ) -> Array:
+        """Predictors ``(K, n, S)`` of the rows, perhaps in single precision."""
+        eta = self.predictor.in_single(X) if single else self.predictor(X)
         if row_values.offset is not None:
             eta[0] += row_values.offset[:, None]
         return eta

@@ -109,9 +109,9 @@ class PredictedRows:
         """Mean under each draw ``(n, S)``."""
         return self.predictive.mean_draws(self.X, self.row_values)
 
-    def predictors(self) -> Array:
-        """Predictors under each draw ``(K, n, S)``."""
-        return self.predictive.predictors(self.X, self.row_values)
+    def predictors(self, single: bool = False) -> Array:
+        """Predictors under each draw ``(K, n, S)``, perhaps in single precision."""
+        return self.predictive.predictors(self.X, self.row_values, single)
 
     def totals(self, eta: Array, weight: Array, of_mean: Callable[[Array], Array]) -> Array:
         """Weighted sums over the rows of a function of the mean, under each draw ``(M, S)``.

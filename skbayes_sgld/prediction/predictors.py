@@ -41,6 +41,10 @@ class Predictor:
         """Predictors ``(K, n, S)`` of the rows ``X (n, d)``."""
         raise NotImplementedError
 
+    def in_single(self, X: Array) -> Array:
+        """Predictors in single precision."""
+        return self(X).astype(np.float32)
+
     def at_mean(self, share: Array) -> Predictor | None:
         """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
         return None
@@ -108,6 +112,19 @@ class LinearPredictor(Predictor):
     def __call__(self, X: Array) -> Array:
         """Linear predictors ``(K, n, S)``."""
         return _affine(X, *self._by_draw)
+
+    def in_single(self, X: Array) -> Array:
+        """Linear predictors in single precision, but for the middle of the rows."""
+        if issparse(X):
+            return super().in_single(X)
+        slopes, levels = self._by_draw
+        middle = X.mean(axis=0)
+        away = (X - middle).astype(np.float32)
+        return _affine(away, self._single_slopes, (middle @ slopes)[:, None] + levels)
+
+    @cached_property
+    def _single_slopes(self) -> Array:
+        return self._by_draw[0].astype(np.float32)
 
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:

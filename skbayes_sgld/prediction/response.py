@@ -245,9 +245,8 @@ class Response:
         def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
             sums = []
             for one in each:
-                eta, w = one.predictors(), weight[block][:, None]
-                if single and one.classes is not None:
-                    eta = eta.astype(np.float32)
+                eta = one.predictors(single and one.classes is not None)
+                w = weight[block][:, None]
                 sums.append(one.totals(eta, w, unwrapped.from_model)[0])
             return np.vstack(sums).T
 
