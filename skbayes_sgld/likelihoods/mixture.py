@@ -38,7 +38,11 @@ class Mixture:
     scale : float
     last : ndarray or float
         Largest coefficient, in the last mean, of a polynomial of the last degree.
+    estimates : bool
+        Whether errors of the next means are estimated.
     """
+
+    estimates = True
 
     error: Array | float = 0.0
     last: Array | float = 0.0

@@ -51,7 +51,8 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     predictions = unwrapped.model._predictions(unwrapped.X, by_row)
     likelihood = unwrapped.model._fitted.target.likelihood
     mean, sd = predictions.mean_and_sd()
-    if not likelihood.finite_variance:  # the score may be finite nevertheless
+    heavy = not likelihood.finite_variance and not np.isfinite(sd).all()
+    if heavy:  # the score may be finite nevertheless
         low, high = predictions.quantiles(np.array([0.16, 0.84])).T
         sd = np.where(np.isfinite(sd), sd, 1.25 * (high - low))
     is_far = ~np.isfinite(sd)  # under a log link, a far row's mean or variance is infinite

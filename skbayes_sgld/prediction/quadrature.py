@@ -179,8 +179,9 @@ class Nodes(Mixture):
 
     def average(self, values: Array, rows: Array | slice) -> Array:
         """Means ``(r,)`` over the nodes of values ``(r, m)`` of some of the rows."""
-        error, self.last = self._quadrature.error(values, self._size[rows])
-        self.error[rows] = np.maximum(self.error[rows], error / self.scale)
+        if self.estimates:
+            error, self.last = self._quadrature.error(values, self._size[rows])
+            self.error[rows] = np.maximum(self.error[rows], error / self.scale)
         return np.einsum("ij,ij->i", values, self.weights[rows])
 
     def quantile(
