@@ -152,7 +152,7 @@ def measure(family: str) -> dict[str, Any]:
     if hasattr(model, "classes_"):
         event = {"pos_label": model.classes_[-1]}
         calibration = plotting.ReliabilityDisplay.from_estimator
-        cell["display"], _ = _seconds(lambda: calibration(model, X, y, **event))
+        cell["display"], _ = _seconds(lambda: calibration(model, X, y, **event, **by_row))
     else:
         coverage = plotting.CoverageDisplay.from_estimator
         cell["display"], _ = _seconds(lambda: coverage(model, X, y, **by_row))

@@ -365,16 +365,15 @@ class PredictiveDistribution:
         in_units: bool,
     ) -> Array:
         """Values as :meth:`_averages`, of mixtures over all draws."""
-        share, spread = self.share, self._spread(X) if in_units else None
+        share = self.share
+        spread = self._spread(X) if in_units else Spread(self.predictor, share)
 
         def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
+            if in_units:
+                return function(self._mixture_in_units(spread, X, row_values), *more)
             return function(Mixture(self.local(X, row_values), share), *more)
 
-        def values_in_units(X: Array, row_values: RowValues, *more: Array) -> Array:
-            return function(self._mixture_in_units(spread, X, row_values), *more)
-
-        of_block = values_in_units if in_units else values_of
-        return self._by_blocks(of_block, 4, X, row_values, *more)
+        return self._by_blocks(values_of, 4, X, row_values, *more)
 
     def _mixture_in_units(self, spread: Spread, X: Array, row_values: RowValues) -> Mixture:
         """Mixtures over all draws in units of the rows, which single precision can hold.
@@ -480,8 +479,10 @@ class PredictiveDistribution:
         if values is None:
             return self._by_sums(function, X, row_values, *more, in_units=in_units)
         if len(rest):
-            of_rest = X[rest], row_values[rest], *(each[rest] for each in more)
-            values[rest] = self._by_sums(function, *of_rest, in_units=in_units)
+            of_rest = (each[rest] for each in more)
+            values[rest] = self._by_sums(
+                function, X[rest], row_values[rest], *of_rest, in_units=in_units
+            )
         return values
 
     @property
