@@ -18,7 +18,7 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.prediction.factors import Columns
 from skbayes_sgld.prediction.response import Response
-from skbayes_sgld.prediction.slopes import slopes
+from skbayes_sgld.prediction.slopes import follows_lines, slopes
 from skbayes_sgld.prediction.wrappers import components, unwrap
 
 _MOST_LEVELS = 50  # in a column that was not named; with more they are names, dates or codes
@@ -150,7 +150,8 @@ def effects(
     model jumps, such as the edge of a bin.
 
     The interval is that of the mean over the rows of X. The chance that chose these rows is not
-    part of it. After two seconds, lines on standard error name the column that is being measured.
+    part of it. After two seconds, lines on standard error name the column that is being measured,
+    or the block of rows for derivatives by all columns.
 
     Examples
     --------
@@ -181,14 +182,18 @@ def effects(
     if columns is None:
         positions = _used(known, rows.labels(known))
     numbers = [j for j in positions if step is None and known.levels(j) is None]
+    others = [j for j in positions if j not in numbers]
     by_column: dict[int, dict[tuple[str, Any], Array]] = {j: {} for j in positions}
-    with stages("effects", "column", len(positions)) as begin:
+    together = follows_lines(unwrap(estimator).model)
+    n_stages = len(others) + (0 if together else len(numbers) * len(of_parts))
+    with stages("effects", "column", n_stages) as begin:
         for value, at in of_parts:
-            for j, draws in slopes(at, known, numbers).items():
+            along = slopes(at, known, numbers, lambda j: begin(printable(names[j])))
+            for j, draws in along.items():
                 by_column[j]["dy/dx", value] = draws
-        for j in positions:
+        for j in others:
             begin(printable(names[j]))
-            for value, at in of_parts * (j not in numbers):
+            for value, at in of_parts:
                 for contrast, draws in _contrasts(at, known, j, step, columns is not None).items():
                     by_column[j][contrast, value] = draws
     for j, contrasts in by_column.items():

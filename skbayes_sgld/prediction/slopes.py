@@ -11,12 +11,13 @@ response is computed twice for each predictor, whatever the number of columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
+from skbayes_sgld._progress import stages
 from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, reactions, spread_of
 from skbayes_sgld.prediction.predicted_rows import PredictedRows
@@ -31,8 +32,12 @@ _NUDGE = 6e-6  # of the largest predictor: the cube root of the rounding error
 Change = tuple[Array, Array]  # positions of the model's columns that change, and by how much
 
 
-def slopes(response: Response, known: Columns, columns: list[int]) -> dict[int, Array]:
+def slopes(
+    response: Response, known: Columns, columns: list[int], begin: Callable[[int], None]
+) -> dict[int, Array]:
     """Mean derivatives by columns of numbers over the rows, under every draw ``(S, K)``.
+
+    ``begin`` is called with each column, before it is measured on its own.
 
     K is the number of classes or outputs. Rows without a number are left out, and so are rows at
     which a step before the model jumps, as at the edge of a bin. The range of each column is that
@@ -53,7 +58,9 @@ def slopes(response: Response, known: Columns, columns: list[int]) -> dict[int, 
         if of_lines:
             found |= _slopes_of_lines(some, spreads)
         else:
-            found |= {j: _slope(some, j, spread) for j, spread in spreads.items()}
+            for j, spread in spreads.items():
+                begin(j)
+                found[j] = _slope(some, j, spread)
     return found
 
 
@@ -80,10 +87,15 @@ def _ends(table: Table, j: int, spread: float) -> tuple[Array, Array]:
 
 def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int, Array]:
     """Mean derivatives by columns, whose ranges are given, in one pass."""
+    n_blocks = 0
 
     def total(rows: Array, weight: Array, n_draws: int | None) -> Array:
         def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
+            nonlocal n_blocks
             some = rows[block]
+            if block[0] == 0:
+                n_blocks += -(-len(rows) // len(block))
+            begin("derivatives by all columns", n_blocks)
             table, parts, waiting = response.table.take(some), list[Array](), list[Change]()
             for j, spread in spreads.items():
                 ends = _ends(table, j, spread)
@@ -101,7 +113,8 @@ def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int,
 
         return response.add_up(rows, n_draws, of_block)
 
-    of_all = response.over_rows(total, np.ones(response.table.n_rows))
+    with stages("effects", "block of rows") as begin:
+        of_all = response.over_rows(total, np.ones(response.table.n_rows))
     return dict(zip(spreads, of_all.swapaxes(0, 1), strict=True))
 
 

@@ -385,8 +385,8 @@ def test_effects_that_take_seconds_say_which_column_they_are_at(monkeypatch, cap
     effects(model, FRAME[["age", "old"]])
     lines = capsys.readouterr().err.splitlines()
     assert [line.rpartition(",")[0] for line in lines] == [
-        "effects: column 1 of 2: age",
-        "effects: column 2 of 2: old",
+        "effects: block of rows 1 of 1: derivatives by all columns",
+        "effects: column 1 of 1: old",
     ]
 
 
