@@ -2,8 +2,8 @@
 
 At the mode most rows are certain, and the curvature comes from the few others. Centre and metric
 are those of the normal distribution that matches the posterior's moments. In its coordinates
-trajectories take two products with the rows and none with the metric, and several walkers share
-each product.
+a gradient takes two products with the rows and none with the metric, and several walkers share each
+product. Labels of dense rows are sampled without rejections (``kinetic.py``), all others by HMC.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
+from skbayes_sgld.wide_rows.kinetic import kinetic_plan
 from skbayes_sgld.wide_rows.matching import MOST_ROWS, matched_normal
 from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 from skbayes_sgld.wide_rows.whitened import WhitenedRows, sparse_rows, whiten_rows
@@ -55,15 +56,12 @@ from skbayes_sgld.wide_rows.whitened import WhitenedRows, sparse_rows, whiten_ro
 # Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
 # (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
 _NEAR = 0.01
-_CLOSE = 0.25  # softness of rows that are walls, beside a posterior four times as wide
-# Speed of products in large blocks, relative to others. With 5,000 rows of 3,000 columns 870 draws
-# of a chain are in time, whose least effective sample size is above 400
-_LARGE_BLOCKS = 1.33
+_LARGE_BLOCKS = 1.33  # speed of products in large blocks, relative to others
 _DEAR = 3e7  # multiplications of a trajectory of which four draws are taken in place of two
 
 
 class Wide(Strategy):
-    """HMC about the normal distribution that matches the posterior's moments."""
+    """Kinetic Langevin dynamics or HMC about the normal distribution of the posterior's moments."""
 
     @classmethod
     def suits(cls, task: Task) -> bool:
@@ -93,6 +91,11 @@ class Wide(Strategy):
                 all_rows = reason_for_all_rows(task.posterior, expected_walkers(task))
                 reasons = {n: each._replace(why=all_rows) for n, each in rows_read.choices.items()}
                 rows_read = rows_read._replace(choices=reasons)
+            # walls of counts grow steeper further in: steps that are not rejected may overflow
+            if isinstance(rows, WhitenedRows) and task.facts.bounded_curvature:
+                plan = kinetic_plan(task, run, rows_read, center, why)
+                if plan is not None:
+                    return plan
         pilot = USUAL if rows is None else PilotAlongRows()
         tuned = adapt_run(task, run, center, why, pilot)
         rows = tuned.run.dynamics.whitened  # the pilot may have learned other ones
@@ -214,10 +217,7 @@ def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
     else:
         # Effective draws per gradient of 32 positions, with path lengths 1.5, 2 and 2.8 (1,500 rows
         # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
-        # squares. Trajectories between close walls turn back sooner: with 5,000 rows of 3,000
-        # columns a trajectory is worth 0.67 and 0.96 draws for means at lengths 2 and 2.4
-        walls = isinstance(rows, WhitenedRows) and rows.softness < _CLOSE
-        path_length = 2.4 if walls else 2.0
-        sampler = HMC(path_length=path_length, target_acceptance=0.8, n_points=n_points)
+        # squares
+        sampler = HMC(path_length=2.0, target_acceptance=0.8, n_points=n_points)
     sampler.most_steps = 1000  # the cost has been limited already
     return sampler

@@ -105,6 +105,7 @@ class WhitenedRows(WhitenedPosterior):
         # bounded
         walls = not posterior.likelihood.bounded_curvature
         self.softness = float(1.0 / np.sqrt(lengths.max() if walls else np.median(lengths)))
+        self._sds = np.sqrt(lengths)
         self.work = float(2 * n * P)
         self._slope = self.root.T @ posterior.grad_log_prior(center[None])[0]
         self._level = float(posterior.log_prior(center[None])[0])
@@ -133,6 +134,17 @@ class WhitenedRows(WhitenedPosterior):
         return (
             self._level + np.einsum("cp,p->c", z, self._slope) - 0.5 * np.einsum("cp,cp->c", z, z)
         )
+
+    def steepness(self) -> float:
+        """Largest change of a row's force, in whitened coordinates, within its predictor's reach.
+
+        The reach is 1.5 sds on both sides of the centre. Rows far from their wall have none.
+        """
+        kernel: Any = self._rows.kernel
+        ends = kernel.offset + np.array([[-1.5], [1.5]], np.float32) * self._sds
+        with np.errstate(over="ignore"):
+            scores = kernel.kernel.derivatives(ends[:, None], 1)[0][:, 0]
+        return float(np.max(self._sds * (scores[0] - scores[1])))
 
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""
