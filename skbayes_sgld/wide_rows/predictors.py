@@ -57,7 +57,9 @@ from skbayes_sgld.wide_rows.own_noise import (
 # product of 64 takes 1.6 times as long as one of 32
 _GROUP = 64
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
-_DIVERGED = 100.0  # fall of the log density at which a trajectory has diverged
+# Fall of the log density at which a trajectory has diverged, or a start is in a wall: leapfrog steps
+# do not lead out of one
+_DIVERGED = 10.0
 _FEWEST_ROWS = 30  # fewer are quicker in the space of the rows
 _TILE = 256  # rows of a square that is transposed in cache
 _RIDGE = 3e-6  # variance that is added to all predictors, relative to the prior's
@@ -312,7 +314,7 @@ class Predictors(CollapsedPosterior):
         x = self._normals(generators, self.n_rows)
         v = matmul_rows(x, self._R.T, _GROUP)
         for _ in range(10):  # a wall may be nearer than the normal distribution reaches
-            far = ~(self._value(v) > self._value(np.zeros_like(v)) - self.n_rows)
+            far = ~(self._value(v) > self._value(np.zeros_like(v)) - _DIVERGED)
             x[far], v[far] = 0.5 * x[far], 0.5 * v[far]
         dual = np.hstack([x, v])
         smooth = self._n_noisy == self.n_rows

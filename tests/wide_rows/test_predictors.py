@@ -174,6 +174,22 @@ def test_large_counts_decide_the_predictors_of_the_coefficients():
     assert np.square(z).mean() == pytest.approx(1.0, abs=0.04)
 
 
+def test_trajectories_do_not_begin_in_walls():
+    # rows without noise whose counts are 0, and whose predictors are wide
+    X, _ = make_table("labels", 120, 500)
+    other = sparse.random_array(X.shape, density=0.02, rng=0) > 0.0
+    X = sparse.vstack([X, X + 0.3 * other.astype(float)]).tocsr()
+    y = np.random.default_rng(1).poisson(0.7, X.shape[0])
+    posterior = GLMPosterior(X, y, Poisson(), Normal(scale=SCALE), intercept_at_mean=True)
+    rows = Predictors(posterior)
+    generators = [np.random.default_rng(c) for c in range(64)]
+    with np.errstate(all="ignore"):  # as in a run
+        v = rows.first(generators)[:, rows.n_rows :]
+    assert rows.has_bare
+    rates = np.exp(rows._c + v)[:, rows._n_noisy :]
+    assert (rates - rows._y[rows._n_noisy :]).max() < 12.0
+
+
 def test_trajectories_of_short_steps_keep_their_energy(rows):
     _, rows = rows
     generators = [np.random.default_rng(c) for c in range(4)]
