@@ -57,8 +57,8 @@ from skbayes_sgld.wide_rows.own_noise import (
 # product of 64 takes 1.6 times as long as one of 32
 _GROUP = 64
 _MOST_COPIES = 0.01  # share of the rows that others explain; among many, steps are very short
-# Fall of the log density at which a trajectory has diverged, or a start is in a wall: leapfrog steps
-# do not lead out of one
+# Fall of the log density at which a trajectory has diverged, or a start is in a wall, out of which
+# leapfrog steps do not lead
 _DIVERGED = 10.0
 _FEWEST_ROWS = 30  # fewer are quicker in the space of the rows
 _TILE = 256  # rows of a square that is transposed in cache
