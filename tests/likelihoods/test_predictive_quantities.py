@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from skbayes_sgld.likelihoods import (
     BetaBinomial,
+    Categorical,
     Gamma,
     NegativeBinomial,
     Ordinal,
@@ -130,3 +131,19 @@ def test_ordered_probabilities_are_differences_of_logistic_functions(
     assert_allclose(found, exact, rtol=0, atol=50 * np.finfo(dtype).eps)
     # tiny ones are as exact
     assert_allclose(found, Ordinal(n_classes).probabilities(u)[0], rtol=200 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype, error", [(np.float32, 1e-5), (np.float64, 1e-10)])
+@pytest.mark.parametrize("spread", [1.0, 30.0, 200.0])
+@pytest.mark.parametrize("likelihood", [Ordinal(2), Ordinal(3), Ordinal(7), Categorical(4)])
+def test_log_probabilities_of_codes_are_those_of_all_classes(likelihood, spread, dtype, error):
+    rng = np.random.default_rng(0)
+    C, B, K = 40, 50, likelihood.n_classes
+    own = 2.0 * rng.standard_normal((B, len(likelihood.own)))
+    eta = spread * rng.standard_normal((C, likelihood.n_predictors, 1))
+    eta = eta + rng.standard_normal((C, likelihood.n_predictors, B))
+    codes = rng.integers(0, K, C)
+    u = np.concatenate([eta, np.broadcast_to(own.T, (C, *own.T.shape))], axis=1)
+    expected = likelihood.log_probabilities(u)[0][np.arange(C), codes]
+    found = likelihood.log_probability_draws(eta.astype(dtype), own, codes.astype(float))
+    assert_allclose(found, expected, rtol=error, atol=error)
