@@ -408,25 +408,30 @@ class GLMPosterior(BasePosterior):
             prior_slope=self._prior_slope(),
         )
 
+    def _is_plain(self) -> bool:
+        # rows of a subclass have further coordinates
+        return type(self) is GLMPosterior and self._statistics is None
+
     def _condensable(self) -> bool:
-        # rows of a subclass have further coordinates; of fewer rows all are as cheap
-        plain = type(self) is GLMPosterior and self._statistics is None
-        return plain and self.n_samples > 4000 and self.n_params <= MAX_DENSE
+        # of fewer rows all are as cheap
+        return self._is_plain() and self.n_samples > 4000 and self.n_params <= MAX_DENSE
 
     def _likely_normal(self) -> bool:
         # at 40,000 x 100 and 100,000 x 200 the usual plan takes 1.4 and 1.5 times as long
         n, P = self.n_samples, self.n_params
-        return P >= 64 and 12 * P <= n <= 20 * P**2 and self._one_concave()
+        many = P >= 64 and 12 * P <= n <= 20 * P**2
+        return many and self._condensable() and self._one_concave()
 
     def _likely_cubic(self) -> bool:
-        # quartic terms are of order P^2 / n; with more rows the usual plan takes no longer
+        # quartic terms are of order P^2 / n; the usual plan of more rows takes no longer
         n, P = self.n_samples, self.n_params
-        return 15 * P**2 <= n <= 12_000 and self._one_concave()
+        many = n > 1000 and 15 * P**2 <= n <= 12_000
+        return many and self._is_plain() and self._one_concave()
 
     def _one_concave(self) -> bool:
-        """Whether rows are many, with one predictor each in which they are log-concave."""
-        plain = self._condensable() and not self.n_own and self.n_predictors == 1
-        return plain and self.likelihood.log_concave and not issparse(self.X)
+        """Whether rows are dense and have one predictor, in which they are log-concave."""
+        alone = not self.n_own and self.n_predictors == 1
+        return alone and self.likelihood.log_concave and not issparse(self.X)
 
     def _prior_slope(self) -> Array | None:
         line = self.linear_prior.line

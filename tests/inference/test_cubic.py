@@ -40,6 +40,7 @@ def outlying(seed=0):
 
 CASES = {
     "logistic": (SGLDLogisticRegression, lambda seed=0: binary(n=8000, d=20, seed=seed)),
+    "1,200 rows": (SGLDLogisticRegression, lambda seed=0: binary(n=1200, d=7, seed=seed)),
     "levels": (SGLDLogisticRegression, levels),
     "raw units and copies": (
         SGLDLogisticRegression,
