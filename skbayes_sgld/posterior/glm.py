@@ -590,6 +590,13 @@ class GLMPosterior(BasePosterior):
             return self._sum(self._dtype).expand(theta)
         return Expansion(theta, self._sum(self._dtype).grad(theta[None], None)[0], curvature)
 
+    def remainders(self, draws: Array) -> Array:
+        """Each row's log likelihood minus its expansion with averages over draws ``(S, n)``.
+
+        The mean over the draws is left out.
+        """
+        return self.row_sum(self._dtype).remainders(draws)
+
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 

@@ -169,7 +169,8 @@ def test_a_density_far_from_a_normal_one_is_told_from_one_that_is_near():
 
 def test_the_next_strategy_plans_if_most_rows_matter(monkeypatch):
     X, y = binary()
-    monkeypatch.setattr(condensed, "_MOST", 0.0)
+    for module in (few_rows, condensed):
+        monkeypatch.setattr(module, "MOST_SHARE", 0.0)
     model = SGLDLogisticRegression(prior="normal", random_state=0, **SHORT)
     with pytest.warns(Warning):  # of few draws
         plan = model.fit(X, y).result_.plan
@@ -217,7 +218,7 @@ def test_all_rows_are_read_if_most_matter_and_nothing_is_wrong_with_steps(monkey
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6000, 3))
     y = rng.poisson(np.exp(0.5 + X @ [0.2, -0.2, 0.1]))
-    monkeypatch.setattr(condensed, "_MOST", 0.0)
+    monkeypatch.setattr(few_rows, "MOST_SHARE", 0.0)
     model = SGLDNegativeBinomialRegressor(prior="normal", random_state=0, **SHORT)
     with pytest.warns(Warning):  # of few draws
         plan = model.fit(X, y).result_.plan
@@ -228,7 +229,7 @@ def test_all_rows_are_read_if_most_matter_and_nothing_is_wrong_with_steps(monkey
 def test_no_pilot_of_steps_runs_on_all_rows_if_the_density_is_far_from_a_normal_one(monkeypatch):
     X = np.random.default_rng(0).standard_normal((4500, 3))
     y = np.arange(4500) == 0  # one event
-    monkeypatch.setattr(condensed, "_MOST", 0.0)
+    monkeypatch.setattr(few_rows, "MOST_SHARE", 0.0)
     monkeypatch.setattr(pilots, "choose_step_size", None)  # is not called
     model = SGLDLogisticRegression(prior=Normal(scale=10.0), random_state=0, **SHORT)
     with pytest.warns(Warning):  # of few draws

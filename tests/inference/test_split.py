@@ -5,6 +5,7 @@ import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.inference.planning.few_rows import error_of_slope
 from skbayes_sgld.inference.planning.task import Finding
 from skbayes_sgld.inference.strategies import split
 from skbayes_sgld.inference.strategies.condensed import Condensed
@@ -109,8 +110,8 @@ def test_errors_of_moments_are_those_of_a_tilted_normal_distribution():
     slope = np.tile([0.0, 0.1], (len(theta), 1))  # mean: covariance times the slope
     covariance = root @ root.T
     moved = covariance @ [0.0, 0.1] / np.sqrt(np.diagonal(covariance))
-    assert split._error(theta, slope, metric) == pytest.approx(moved.max(), rel=0.02)
-    wider = split._error(theta, 0.1 * theta @ np.linalg.inv(covariance), metric)
+    assert error_of_slope(theta, slope, metric) == pytest.approx(moved.max(), rel=0.02)
+    wider = error_of_slope(theta, 0.1 * theta @ np.linalg.inv(covariance), metric)
     assert wider == pytest.approx(0.05, rel=0.02)  # sds of 1 / sqrt(0.9) to first order
 
 

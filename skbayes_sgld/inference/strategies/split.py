@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.few_rows import (
-    alike,
-    at_equal_distances,
-    chances,
+    by_averages,
+    drawn_rows,
     few_rows_matter,
-    uniform_of,
+    n_averaged,
 )
 from skbayes_sgld.inference.planning.rows_read import RowsRead
 from skbayes_sgld.inference.planning.task import Task
@@ -39,7 +38,6 @@ from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.steep_rows import SteepRows
-from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC
 from skbayes_sgld.sampling.tuning.adaptation import Pilot, recentred
@@ -52,10 +50,7 @@ _LONG = 0.15  # shorter steps are bounded by the other rows too
 _POINTS = 30  # points of a round of the pilot
 _SETTLING = 4.0  # autocorrelation time of points at most, in the burn-in
 _ROUGH = 2000  # rows of the pilot
-_AVERAGED = 64  # draws that are averaged over, and numbers of their remainders
-_NUMBERS = 2**23
-_DIRECTIONS = 16  # draws whose remainders decide which rows are alike
-_FEWEST, _MOST_SHARE = 2000, 0.25  # rows that are tried first, and their largest share
+_FEWEST = 2000  # rows that are tried first
 _LIMIT = 0.04  # error of a mean, in sds, or of an sd, relative
 
 
@@ -93,7 +88,7 @@ class SplitSteps(Strategy):
         why = f"{task.finding.why}; {said} steep"
         pilot = SplitPilot(SteepRows(posterior, rows))
         size = leverages.max(axis=0)
-        drawn = _drawn(size, np.arange(len(size)), rows, _ROUGH, task.seed)
+        drawn = drawn_rows(size, np.arange(len(size)), rows, _ROUGH, task.seed)
         few = CondensedPosterior(posterior, *drawn, expansion)
         tuned, rows_read = _adapted(replace(task, posterior=few), center, why, pilot)
         if tuned.run.step_size < _LONG:
@@ -128,14 +123,6 @@ def _adapted(
     return adapt_run(task, run, center, why, pilot), rows_read
 
 
-def _drawn(size: Array, order: Array, steep: Array, n_rows: int, seed: int) -> tuple[Array, Array]:
-    """Rows that are drawn along an order, steep ones among them, and their weights."""
-    chance = chances(size, n_rows)
-    chance[steep] = 1.0  # the force of the rest is that of all rows minus theirs
-    rows = at_equal_distances(chance, order, uniform_of(seed))
-    return rows, 1.0 / chance[rows]
-
-
 def _by_averages(
     posterior: GLMPosterior, ends: Array, steep: Array, task: Task
 ) -> tuple[CondensedPosterior, float] | None:
@@ -144,43 +131,14 @@ def _by_averages(
     ``ends`` are positions of the pilot, all chains of one time after the other. Half of the chains
     are averaged over, and the others measure the error.
     """
-    by_chain = ends.reshape(_POINTS // 2, -1, posterior.n_params)
+    P = posterior.n_params
+    by_chain = ends.reshape(_POINTS // 2, -1, P)
     half = by_chain.shape[1] // 2
-    draws, others = (
-        each.reshape(-1, posterior.n_params) for each in (by_chain[:, :half], by_chain[:, half:])
+    draws, others = by_chain[:, :half].reshape(-1, P), by_chain[:, half:].reshape(-1, P)
+    draws = draws[:: max(1, len(draws) // n_averaged(posterior.n_samples))]
+    return by_averages(
+        posterior, draws, others, task.settings.tau, task.seed, _LIMIT, _FEWEST, steep
     )
-    draws = draws[:: max(1, len(draws) // _AVERAGED)][: max(16, _NUMBERS // posterior.n_samples)]
-    rounded, tau = posterior.rounded(), task.settings.tau
-    with one_blas_thread(), np.errstate(all="ignore"):
-        averages = rounded.expand_likelihood(draws)
-        metric = Dense.from_curvature(posterior.with_prior_part(averages).curvature / tau)
-        remainders = posterior.row_sum(np.float32).remainders(draws) / tau
-        size = np.sqrt(np.square(remainders).mean(axis=0, dtype=float))
-        if not np.isfinite(size).all():
-            return None
-        order = alike(remainders[:_DIRECTIONS] / np.maximum(size, 1e-30))
-        n_rows, exact = _FEWEST, rounded.grad(others)
-        while n_rows <= _MOST_SHARE * len(size):
-            drawn = _drawn(size, order, steep, n_rows, task.seed)
-            few = CondensedPosterior(posterior, *drawn, averages, draws)
-            off = _error(others, (exact - few.grad(others)) / tau, metric)
-            if off < _LIMIT:
-                return few, off
-            n_rows *= 2
-    return None
-
-
-def _error(theta: Array, slope: Array, metric: Dense) -> float:
-    """Largest error of a mean, in sds, or of an sd, relative, by the slope of an error ``(S, P)``.
-
-    To first order they are covariances with the error of the log density, which for a normal
-    distribution are means of its derivatives (Stein 1981): of many parameters those are found from
-    few draws.
-    """
-    moves = metric.sqrt(metric.sqrt_t(slope)) / metric.marginal_sd
-    z = (theta - theta.mean(axis=0)) / metric.marginal_sd
-    both = np.concatenate([moves, 0.5 * z * moves], axis=1)
-    return float(np.abs(both.mean(axis=0)).max())
 
 
 @dataclass
