@@ -24,8 +24,6 @@ class GammaKernel(RowKernel):
     ``y / mu - 1 - log(y / mu)``.
     """
 
-    many_arrays = True
-
     @cached_property
     def log_y(self) -> Array:
         """Logs of the observations."""

@@ -23,15 +23,7 @@ class RowKernel:
     likelihood : Likelihood
     y : ndarray of shape (..., B)
         Observations, in the precision of u.
-
-    Attributes
-    ----------
-    many_arrays : bool
-        Whether derivatives make so many arrays that sums over rows take few positions at a time,
-        whose arrays stay in cache.
     """
-
-    many_arrays = False
 
     def __init__(self, likelihood: Any, y: Array) -> None:
         self.likelihood, self.y = likelihood, y
@@ -61,7 +53,6 @@ class OffsetKernel(RowKernel):
 
     def __init__(self, kernel: RowKernel, offset: Array, position: int = 0) -> None:
         self.kernel, self.offset, self.position = kernel, offset, position
-        self.many_arrays = kernel.many_arrays
 
     def __getitem__(self, at: Any) -> OffsetKernel:
         """Kernel of some of the rows."""
@@ -84,7 +75,6 @@ class GivenKernel(RowKernel):
 
     def __init__(self, kernel: RowKernel, known: Array) -> None:
         self.kernel, self.known = kernel, known
-        self.many_arrays = kernel.many_arrays
 
     def __getitem__(self, at: Any) -> Self:
         """Kernel of some of the rows."""
@@ -104,7 +94,6 @@ class WeightedKernel(RowKernel):
 
     def __init__(self, kernel: RowKernel, weight: Array) -> None:
         self.kernel, self.weight = kernel, weight
-        self.many_arrays = kernel.many_arrays
 
     def __getitem__(self, at: Any) -> WeightedKernel:
         """Kernel of some of the rows."""

@@ -27,8 +27,6 @@ class NegativeBinomialKernel(PoissonKernel):
     falls to 0 every term then approaches that of a Poisson count.
     """
 
-    many_arrays = True
-
     def __init__(self, likelihood: Any, y: Array, n_levels: int = 0) -> None:
         super().__init__(likelihood, y)
         self.n_levels = n_levels

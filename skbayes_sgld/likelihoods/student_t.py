@@ -35,8 +35,6 @@ class StudentTKernel(RowKernel):
     term then approaches that of a normal density.
     """
 
-    many_arrays = True
-
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta, gamma and t.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import lcm
 from typing import Any
 
@@ -53,29 +53,20 @@ class BoundGradient:
         return self.posterior.bind_grad(self.group)
 
     @cached_property
-    def _densities(self) -> dict[BasePosterior, Callable[[Array], Array]]:
-        return {}
-
-    def density_of(self, other: BasePosterior) -> Callable[[Array], Array]:
-        """Function of ``theta (C, P)``: the log density ``(C,)`` of ``other``."""
-        if other not in self._densities:
-            self._densities[other] = other.bind_log_density(self.group)
-        return self._densities[other]
+    def density_of(self) -> Callable[[BasePosterior], Callable[[Array], Array]]:
+        """Function of a posterior: its log density ``(C,)``, a function of ``theta (C, P)``."""
+        return cache(lambda other: other.bind_log_density(self.group))
 
     @cached_property
-    def _with_density(self) -> dict[BasePosterior, Callable[[Array], tuple[Array, Array]]]:
-        return {}
+    def with_density_of(
+        self,
+    ) -> Callable[[BasePosterior], Callable[[Array], tuple[Array, Array]]]:
+        """Function of a posterior: a log density ``(C,)``, and the gradient from all rows.
 
-    def with_density_of(self, other: BasePosterior) -> Callable[[Array], tuple[Array, Array]]:
-        """Function of ``theta (C, P)``: a log density ``(C,)``, and the gradient from all rows.
-
-        The density is that of ``other``, which may be exact where the gradient is in single
-        precision. Both are valid until the next call.
+        The density is that of the other posterior, which may be exact where the gradient is in
+        single precision. Both are functions of ``theta (C, P)``, valid until the next call.
         """
-        if other not in self._with_density:
-            bound = other.bind_value_and_grad(self.posterior, self.group)
-            self._with_density[other] = bound
-        return self._with_density[other]
+        return cache(lambda other: other.bind_value_and_grad(self.posterior, self.group))
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one for each step, valid until the next call."""

@@ -138,15 +138,14 @@ class EigenScales:
         return in_log_r + self.power * in_log_t, in_log_t
 
     def marginal(
-        self, log_r: Array | None, log_t: Array, in_log_det: float, wants_value: bool = True
-    ) -> tuple[Array | None, Array, Array]:
+        self, log_r: Array | None, log_t: Array, in_log_det: float
+    ) -> tuple[Array, Array, Array]:
         """Log of the integral over beta, with its derivatives, if the expansion is exact."""
-        parts, value = self.parts(log_r, log_t), None
+        parts = self.parts(log_r, log_t)
         D, mean, *_ = parts
         in_w = D * mean
         fit = in_w * mean
-        if wants_value:
-            value = 0.5 * self.total(fit - in_log_det * np.log(D))
+        value = 0.5 * self.total(fit - in_log_det * np.log(D))
         return value, *self._in_scales(in_w, -0.5 * (fit + in_log_det), parts)
 
     def log_integral(self, log_r: Array | None, log_t: Array, in_log_det: float) -> Array:
@@ -210,9 +209,7 @@ class CholeskyScales:
         A, mean, _ = self._parts(np.exp(log_r), np.exp(log_t))
         return np.linalg.solve(A.swapaxes(1, 2), (beta - mean)[..., None])[..., 0]
 
-    def marginal(
-        self, log_r: Array, log_t: Array, in_log_det: float, wants_value: bool = True
-    ) -> tuple[Array, Array, Array]:
+    def marginal(self, log_r: Array, log_t: Array, in_log_det: float) -> tuple[Array, Array, Array]:
         """Log of the integral over beta, with its derivatives, if the expansion is exact."""
         precision, t = np.exp(log_r), np.exp(log_t)
         A, mean, log_det = self._parts(precision, t)
@@ -363,18 +360,16 @@ class NormalGivenScales(Map):
         z = self.coefficients.standardise(theta[:, :L] - self.origin, *self.scales.at(eta))
         return np.hstack([z, self.scale_map.inverse(eta)])
 
-    def marginal(self, x: Array, tau: float, wants_value: bool) -> tuple[Array | None, Array]:
+    def marginal(self, x: Array, tau: float) -> tuple[Array, Array]:
         """Log density of x with the coefficients integrated out, and its gradient.
 
-        It is exact for a normal likelihood and normal priors. Without the value, which is then
-        None, a fit takes 0.9 of the time.
+        It is exact for a normal likelihood and normal priors.
         """
         at = self.scale_map.expand(x)
         scales = self.scales.at(at.theta)
-        value, *in_scales = self.coefficients.marginal(*scales, tau, wants_value)
+        value, *in_scales = self.coefficients.marginal(*scales, tau)
         at_origin, in_eta = self.scales.value_and_grad(at.theta)
-        if value is not None:
-            value = value + at_origin + tau * at.log_jacobian
+        value = value + at_origin + tau * at.log_jacobian
         return value, self.in_x(at, in_eta, in_scales, tau)
 
     def log_marginal(self, x: Array, tau: float) -> Array:
@@ -392,16 +387,11 @@ class NormalCoefficients(Reparameterized):
     ``marginal``.
     """
 
-    def _marginal(self, phi: Array, wants_value: bool) -> tuple[Any, Array]:
-        """Log marginal density of the other coordinates, and the gradient ``(C, P)``."""
-        L = len(self.coordinates.origin)
-        grad = -phi
-        value, grad[:, L:] = self.coordinates.marginal(phi[:, L:], self.temperature, wants_value)
-        return value, grad
-
     def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        (value, grad), z = self._marginal(phi, True), phi[:, : len(self.coordinates.origin)]
+        L, grad = len(self.coordinates.origin), -phi
+        z, x = phi[:, :L], phi[:, L:]
+        value, grad[:, L:] = self.coordinates.marginal(x, self.temperature)
         return value - 0.5 * np.vecdot(z, z), grad
 
     def log_density(self, phi: Array) -> Array:
@@ -412,7 +402,7 @@ class NormalCoefficients(Reparameterized):
 
     def grad(self, phi: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
-        return self._marginal(phi, False)[1]
+        return self.value_and_grad(phi)[1]
 
     bind_grad = BasePosterior.bind_grad
     bind_value_and_grad = BasePosterior.bind_value_and_grad

@@ -67,7 +67,7 @@ class NormalGivenUnequalNoise(Map):
         in_eta[:, -1] += 0.5 * np.einsum("cij,cij->c", inverse @ prior_part, inverse)
         return theta, inverse, log_det, in_eta
 
-    def marginal(self, eta: Array, tau: float, wants_value: bool) -> tuple[Array, Array]:
+    def marginal(self, eta: Array, tau: float) -> tuple[Array, Array]:
         """Log density of eta, the coefficients integrated out, and its gradient.
 
         At z = 0, where the density is largest in the coefficients, only eta changes it.
@@ -81,7 +81,7 @@ class NormalGivenUnequalNoise(Map):
 
     def log_marginal(self, eta: Array, tau: float) -> Array:
         """Log density of :meth:`marginal` alone."""
-        return self.marginal(eta, tau, True)[0]
+        return self.marginal(eta, tau)[0]
 
     def forward(self, phi: Array) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
