@@ -177,7 +177,8 @@ def _dot(a: Array, b: Array) -> Array:
 def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[int, Lengths]:
     """Kicks between draws, and lengths of the run."""
     n_asked = task.settings.n_draws
-    n_kicks = max(1, ceil(_ENOUGH * _TIME / (n_asked * step_size)))
+    # few draws are nearly independent
+    n_kicks = ceil(min(2.0, _ENOUGH / n_asked) * _TIME / step_size)
     half, full = (limit / rows.work_of(n_kicks) for limit in THRESHOLDS.max_draw)
     n_draws = choose_n_draws(task, ceil(min(1.0, max(full, min(0.5, half))) * n_asked))
     thin = choose_thin(task.settings, 1.0)
