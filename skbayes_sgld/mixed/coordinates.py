@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import ALIKE, matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
 from skbayes_sgld.mixed.given_scales import MOST_EFFECTS, GivenScales
@@ -24,8 +24,6 @@ from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
-
-_GROUP = 16  # positions of a product with rows of all labels
 
 
 class StandardNormals:
@@ -61,19 +59,19 @@ class StandardNormals:
     def colored(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Root of the covariance times standard normals ``(C, L, q)`` and ``(C, p)``."""
         shared = matmul_rows(shared, self.shared_root)
-        rest = labels - matmul_rows(shared, self._cross.T, _GROUP).reshape(labels.shape)
+        rest = labels - matmul_rows(shared, self._cross.T, ALIKE).reshape(labels.shape)
         return np.einsum("lji,clj->cli", self._inverse, rest), shared
 
     def whitened(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Inverse of :meth:`colored`."""
         half = np.einsum("lji,clj->cli", self._root, labels)
-        half += matmul_rows(shared, self._cross.T, _GROUP).reshape(half.shape)
+        half += matmul_rows(shared, self._cross.T, ALIKE).reshape(half.shape)
         return half, matmul_rows(shared, self._shared_root)
 
     def pulled_back(self, in_labels: Array, in_shared: Array) -> tuple[Array, Array]:
         """Transpose of :meth:`colored`: gradient in the standard normals."""
         half = np.einsum("lij,clj->cli", self._inverse, in_labels)
-        rest = in_shared - matmul_rows(half.reshape(len(half), -1), self._cross, _GROUP)
+        rest = in_shared - matmul_rows(half.reshape(len(half), -1), self._cross, ALIKE)
         return half, matmul_rows(rest, self.shared_root.T)
 
 

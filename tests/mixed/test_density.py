@@ -239,6 +239,18 @@ def test_coefficients_given_scales_are_standard_normal_under_normal_noise(case):
     np.testing.assert_allclose(transformed.grad(phi)[:, :n], -phi[:, :n], atol=1e-6)
 
 
+def test_coordinates_of_many_labels_do_not_depend_on_the_positions_beside_them():
+    # with AVX-512, row 14 of a product of 16 with 517 labels is rounded in another way
+    frame, predictor = make_rows(1600, 517)
+    y = (predictor > 0.5).astype(float)
+    posterior, *_ = bind_rows(frame, y, CASES["intercepts"], Bernoulli())
+    transformed, _ = standardise_mixed(posterior, 1.0)
+    z = 0.3 * np.random.default_rng(5).standard_normal((16, transformed.n_params))
+    for function in (transformed.coordinates.forward, transformed.grad):
+        alone = np.vstack([function(z[k : k + 1]) for k in range(16)])
+        np.testing.assert_array_equal(function(z), alone)
+
+
 COVARIANCES = {
     "one": LearnedCovariance(np.array([2.0]), 3.0, None, np.array([0.3])),
     "two": LearnedCovariance(np.array([2.0, 0.5]), 3.0, 2.0, np.array([0.3, 0.1])),
