@@ -241,7 +241,7 @@ def test_coefficients_given_scales_are_standard_normal_under_normal_noise(case):
 
 def test_coordinates_of_many_labels_do_not_depend_on_the_positions_beside_them():
     # with AVX-512, row 14 of a product of 16 with 517 labels is rounded in another way
-    frame, predictor = make_rows(1600, 517)
+    frame, predictor = make_rows(1551, 517)
     y = (predictor > 0.5).astype(float)
     posterior, *_ = bind_rows(frame, y, CASES["intercepts"], Bernoulli())
     transformed, _ = standardise_mixed(posterior, 1.0)
