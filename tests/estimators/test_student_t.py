@@ -77,7 +77,7 @@ def test_many_equal_numbers_are_refused_with_their_value_and_share(noise_model):
 def test_a_check_of_heavy_tails_suggests_it():
     from skbayes_sgld import check_model
 
-    X, y, _ = heavy(400)
+    X, y, _ = heavy(1000)
     normal = SGLDLinearRegression(random_state=0, n_draws=250)
     with pytest.warns(UserWarning, match="set noise_distribution='student_t'"):
         normal.fit(X, y)

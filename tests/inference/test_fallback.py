@@ -9,6 +9,7 @@ from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.strategies.condensed import Condensed
 from skbayes_sgld.sampling import SGLD, ChainOverflowError, ValueClip
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning import pilots
@@ -132,6 +133,7 @@ def test_a_step_whose_bias_is_beyond_the_limit_is_not_run_on_automatic_batches(m
 
     monkeypatch.setattr(pilots, "measure_bias", off_on_batches)
     monkeypatch.setattr(pilots, "n_chains", lambda run: 16)  # so that the pilot takes batches
+    monkeypatch.setattr(Condensed, "suits", lambda task: False)
     model = SGLDLogisticRegression(random_state=0).fit(X, y)  # without a warning
     choices = model.result_.choices
     assert model.batch_size_ is None
