@@ -25,6 +25,7 @@ from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.equal_rows import distinct_rows
 from skbayes_sgld.wide_rows.own_noise import OwnNoise, inverse_mills, latent_of
 from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_of
+from tests.marks import quick
 from tests.posterior.test_sparse_rows import make_rows
 
 SCALE = 12.0
@@ -84,6 +85,7 @@ CASES = {
     "labels, no noise": make_posterior(scale=0.8),
     "counts, no noise": make_posterior("counts", scale=0.4),
 }
+DRAWN = ("labels, weights", "totals, copies", "counts, offset", "labels, near copies")
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -127,6 +129,7 @@ def test_force_is_the_slope_of_the_value_and_small_about_the_centre(rows):
     np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, slope, atol=0.03)
 
 
+@pytest.mark.parametrize("rows", quick(CASES, *DRAWN), indirect=True)
 def test_draws_obey_the_identities_of_the_exact_density(rows):
     posterior, rows = rows
     step = 0.1 if rows.has_bare else 0.4
@@ -241,7 +244,7 @@ LIKELIHOODS = [
 def exact_density(likelihood, y, v, sd, offset):
     """Predictors u, and their density given v and y on them."""
     center = latent_of(np.atleast_1d(y)).mean[0] - offset
-    u = np.linspace(min(v, center) - 12.0 * sd, max(v, center) + 12.0 * sd, 400_001)
+    u = np.linspace(min(v, center) - 12.0 * sd, max(v, center) + 12.0 * sd, 40_001)
     value = likelihood.log_density((u + offset)[None, None], np.full(len(u), y))[0]
     value = value - 0.5 * np.square((u - v) / sd)
     density = np.exp(value - value.max())
