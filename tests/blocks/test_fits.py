@@ -24,6 +24,7 @@ from skbayes_sgld.priors import Flat, Laplace, Normal
 from skbayes_sgld.rows.targets import Numbers
 from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.blocks.windows import blocks_of
+from tests.marks import slow
 
 RNG = np.random.default_rng(0)
 N, D = 5000, 3
@@ -336,7 +337,7 @@ def test_dependent_columns_are_named():
 
 # 50 draws of two chains are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("size", "as_blocks"), [(0.01, True), (30.0, True), (0.01, False)])
+@pytest.mark.parametrize(("size", "as_blocks"), [(0.01, True), slow(30.0, True), (0.01, False)])
 def test_weights_separate_no_classes_and_join_none(size, as_blocks):
     weight = np.full(N, size)
 

@@ -26,6 +26,7 @@ from skbayes_sgld.priors import (
     StudentT,
 )
 from tests.annexes import later
+from tests.marks import slow
 
 RNG = np.random.default_rng(3)
 N = 60
@@ -76,7 +77,7 @@ def test_laplace_and_normal_columns_of_a_classifier_are_those_of_quadrature():
     moments_close(model.summary(), mean, sd)
 
 
-@pytest.mark.parametrize("known", [Normal(scale=0.3, location=0.5), Laplace(scale=0.5)])
+@pytest.mark.parametrize("known", [slow(Normal(scale=0.3, location=0.5)), Laplace(scale=0.5)])
 def test_a_scale_learned_from_some_columns_is_that_of_quadrature(known):
     prior = {("age", "bmi"): HierarchicalNormal(scale=0.5), "x__y": known}
     settings = {"noise_variance": 1.0, "fit_intercept": False, "random_state": 0, "n_draws": 2000}

@@ -49,7 +49,7 @@ def predictions(model):
     [
         slow(SGLDLinearRegression, MANY),
         (SGLDLogisticRegression, MANY),
-        (SGLDNegativeBinomialRegressor, {}),
+        slow(SGLDNegativeBinomialRegressor, {}),
         ("SGLDMLPClassifier", {}),
     ],
 )

@@ -21,6 +21,7 @@ from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, SGLD, Independence
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import run_chains
+from tests.marks import slow
 from tests.references.closed_forms import (
     laplace_fit,
     logistic_log_density,
@@ -63,11 +64,14 @@ def test_narrower_and_wider_proposals_are_right_too(step_size):
 @pytest.mark.parametrize(
     ("model", "y"),
     [
-        (SGLDPoissonRegressor(**SMALL), COUNTS),
-        (SGLDGammaRegressor(**SMALL), COUNTS + 0.5),
-        (SGLDLinearRegression(**SMALL, noise_distribution="student_t"), FEW[:, 0] + NOISE),
+        pytest.param(SGLDPoissonRegressor(**SMALL), COUNTS, id="counts"),
+        slow(SGLDGammaRegressor(**SMALL), COUNTS + 0.5, id="gamma"),
+        slow(
+            SGLDLinearRegression(**SMALL, noise_distribution="student_t"),
+            FEW[:, 0] + NOISE,
+            id="student_t",
+        ),
     ],
-    ids=["counts", "gamma", "student_t"],
 )
 def test_proposals_by_name_have_the_moments_of_hmc(model, y):
     found, exact = (

@@ -20,6 +20,7 @@ from skbayes_sgld import (
 from skbayes_sgld.likelihoods import Gamma, NegativeBinomial, Poisson
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from tests.marks import quick
 
 # 100 draws a chain are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -118,6 +119,9 @@ def test_scores_and_displays_take_far_rows(fitted):
 
 # of 60 rows the folds without the far ones warn too, and the far rows are in the training sets
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "fitted", quick(TARGETS, SGLDPoissonRegressor, SGLDGammaRegressor), indirect=True
+)
 def test_a_cross_validation_with_a_far_row_is_finite(fitted):
     model, y = fitted
     apart = X.copy()

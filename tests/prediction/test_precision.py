@@ -11,6 +11,7 @@ from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisso
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from tests.marks import slow
 
 ROWS, DRAWS, D = 400, 600, 4
 LEVELS = np.array([0.001, 0.05, 0.5, 0.9])
@@ -47,7 +48,13 @@ def normal_mixtures(coef, intercept, variance, weights=None):
 
 @pytest.mark.parametrize(
     ("spread", "freedom", "weighted"),
-    [(0.01, 5000, False), (0.1, 300, True), (0.5, 40, False), (3.0, 5, True), (0.1, None, False)],
+    [
+        (0.01, 5000, False),
+        (0.1, 300, True),
+        (0.5, 40, False),
+        slow(3.0, 5, True),
+        (0.1, None, False),
+    ],
 )
 def test_normal_mixtures_are_those_of_all_draws(spread, freedom, weighted):
     (coef, intercept), X = some_draws(spread), some_rows()
@@ -179,7 +186,7 @@ def test_probabilities_and_their_logs_are_those_of_all_draws(name):
 
 @pytest.mark.parametrize(
     ("spread", "level", "weighted"),
-    [(0.001, 1000.0, False), (0.03, 3.0, True), (0.5, 0.05, False), (0.5, 1000.0, True)],
+    [(0.001, 1000.0, False), (0.03, 3.0, True), (0.5, 0.05, False), slow(0.5, 1000.0, True)],
 )
 def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level, weighted):
     (coef, intercept), X = some_draws(spread), some_rows(200)

@@ -234,7 +234,9 @@ def test_quantiles_of_counts_by_nodes_are_those_of_all_draws(name):
         assert np.all(cdf(t - 1.0, some) < level + 1e-4)
 
 
-@pytest.mark.parametrize("name", ["Poisson", "negative binomial", "mostly zeros", "beta-binomial"])
+@pytest.mark.parametrize(
+    "name", ["Poisson", "negative binomial", "mostly zeros", slow("beta-binomial")]
+)
 def test_distribution_functions_of_counts_by_ratios_are_those_of_all_draws(name):
     """Small and large counts, of few rows (sums over the draws) and of many (nodes)."""
     predictive, X, trials = difficult(name, 0.1, 240)

@@ -19,6 +19,7 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
 )
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
+from tests.marks import slow
 
 X = np.random.default_rng(0).standard_normal((10, 30))
 Y = 2.0 * X[:, 0] + np.random.default_rng(1).standard_normal(10)
@@ -115,7 +116,7 @@ def test_few_rows_have_quantiles_and_many_a_line():
 
 
 @pytest.mark.parametrize(
-    "prior", [Normal(100.0), ConjugateNormal(30.0)], ids=["normal", "conjugate"]
+    "prior", [slow(Normal(100.0), id="normal"), pytest.param(ConjugateNormal(30.0), id="conjugate")]
 )
 def test_the_noise_of_a_third_as_many_rows_as_columns_is_that_of_quadrature(prior):
     with warnings.catch_warnings():
