@@ -21,6 +21,7 @@ from skbayes_sgld.diagnostics import (
     summarize,
     uncertain_sds,
 )
+from tests.marks import slow
 
 
 def walks(n_chains, n_draws, n_params=60, seed=0):
@@ -119,14 +120,13 @@ def test_the_unit_of_the_draws_changes_no_diagnostic(unit):
 @pytest.mark.parametrize(
     "distribution, told",
     [
-        (stats.norm(), False),
-        (stats.expon(), False),
-        (stats.t(7), False),
-        (stats.invgamma(8), False),
-        (stats.t(2.2), True),
-        (stats.cauchy(), True),
+        slow(stats.norm(), False, id="normal"),
+        pytest.param(stats.expon(), False, id="exponential"),
+        pytest.param(stats.t(7), False, id="t of 7"),
+        slow(stats.invgamma(8), False, id="inverse gamma"),
+        pytest.param(stats.t(2.2), True, id="t of 2.2"),
+        slow(stats.cauchy(), True, id="Cauchy"),
     ],
-    ids=["normal", "exponential", "t of 7", "inverse gamma", "t of 2.2", "Cauchy"],
 )
 def test_the_error_of_an_sd_is_what_sds_of_many_runs_differ_by(distribution, told):
     # autocorrelated draws of known sd: 50 parameters are 50 runs

@@ -21,6 +21,7 @@ from skbayes_sgld.priors import (
     StudentT,
 )
 from skbayes_sgld.sampling.tuning.mode import newton_mode
+from tests.marks import slow
 
 X_RAW, Y = load_diabetes(return_X_y=True)
 FEW = {"n_draws": 300, "random_state": 0}
@@ -76,7 +77,7 @@ def test_the_distance_of_one_coefficient_is_that_of_two_normal_distributions():
     assert found.probability == pytest.approx(4.0 * norm.sf(found.distance[0]), rel=1e-6)
 
 
-@pytest.mark.parametrize("prior", [Normal(0.5), StudentT(3.0, 0.5)])
+@pytest.mark.parametrize("prior", [slow(Normal(0.5)), StudentT(3.0, 0.5)])
 def test_under_data_that_follow_the_prior_its_figure_is_hardly_ever_small(prior):
     rng = np.random.default_rng(3)
     X, found = rng.standard_normal((25, 2)), []

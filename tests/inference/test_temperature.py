@@ -14,6 +14,7 @@ from skbayes_sgld.sampling import (
     RandomWalk,
 )
 from skbayes_sgld.sampling.loop import run_chains
+from tests.marks import slow
 from tests.references.targets import NormalMean, make_run
 
 COOLING = Cooling(high=20.0, hold=500, decay=1000)
@@ -49,7 +50,9 @@ def test_plain_sgld_holds_both_modes_only_where_it_starts_hot(mixture):
     assert other[:, 0].mean() == pytest.approx(mass, abs=3 * error)
 
 
-@pytest.mark.parametrize("sampler, step_size", [(SGHMC(), 0.003), (RandomWalk(), 0.2)], ids=repr)
+@pytest.mark.parametrize(
+    "sampler, step_size", [(SGHMC(), 0.003), slow(RandomWalk(), 0.2)], ids=repr
+)
 def test_every_sampler_can_start_hot(mixture, sampler, step_size):
     other, _ = chains_from_one_mode(mixture, COOLING, sampler, step_size, n_chains=16)
     assert 2 <= other[:, 0].sum() <= 14

@@ -35,7 +35,7 @@ def fitted(kind, n=1500, **options):
 @pytest.mark.parametrize(
     "kind",
     [
-        SGLDLogisticRegression,
+        slow(SGLDLogisticRegression),
         slow(SGLDOrdinalClassifier),
         SGLDGammaRegressor,
         slow(SGLDNegativeBinomialRegressor),

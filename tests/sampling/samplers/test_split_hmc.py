@@ -13,6 +13,7 @@ from skbayes_sgld.sampling import HMC
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC
+from tests.marks import slow
 from tests.references.targets import mode_of, run_at_mode
 
 
@@ -66,7 +67,7 @@ def test_short_steps_are_rotations_and_kicks_by_the_steep_rows():
 
 
 @pytest.mark.parametrize(
-    ("step_size", "n_points", "temperature"), [(0.3, 1, 1.0), (0.9, 1, 0.5), (0.6, 3, 1.0)]
+    ("step_size", "n_points", "temperature"), [slow(0.3, 1, 1.0), (0.9, 1, 0.5), (0.6, 3, 1.0)]
 )
 def test_draws_are_exact_for_any_step_size(step_size, n_points, temperature):
     posterior = outlying()
