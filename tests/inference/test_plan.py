@@ -195,7 +195,7 @@ def test_the_start_of_any_posterior_is_the_users_to_say():
         ("mean", ValueError, "init='mean' is not known"),
         ([1.0, 2.0], ValueError, r"init has shape \(2,\).*\(5,\) or \(4, 5\)"),
         (np.zeros((1, 1, 1)), ValueError, r"init has shape \(1, 1, 1\)"),
-        ([np.nan] * 5, ValueError, "not finite"),
+        ([np.nan] * 5, ValueError, "out of range: nan"),
         ({}, TypeError, "init={} is not accepted"),
         ([0.0, 0.0, 0.0, 0.0, -1.0], ValueError, "value -1 for noise_variance .* out of its range"),
     ],

@@ -208,8 +208,8 @@ def test_a_wrong_shape_is_refused_with_the_right_one(function, change, shape):
         ({"transforms": {"s": Interval(2.0, 1.0)}}, "^transform.high=1.0 is out of range"),
         ({"transforms": "positive"}, "^transforms='positive' .* give a dictionary"),
         ({"transforms": {"s": "positive"}, "start": [0, 0, -2]}, r"^s=-2 is out of range.*\(0, in"),
-        ({"start": [1, 2]}, "^start=.* must be 3 finite numbers"),
-        ({"start": [0, 0, np.nan]}, "^start=.* all numbers must be finite"),
+        ({"start": [1, 2]}, "^start has .* must be 3 finite numbers"),
+        ({"start": [0, 0, np.nan]}, "^start has .* all numbers must be finite"),
         ({}, "is not finite at the start, where a=0, b=0, s=0; give a start"),
     ],
 )
