@@ -14,7 +14,7 @@ from skbayes_sgld.mixed.gram import LabelGram
 from skbayes_sgld.mixed.label_rows import LabelBlock, label_blocks
 from skbayes_sgld.mixed.posterior import MixedPosterior
 
-_LEAST_WEIGHT = 1e-10  # curvature of a row, in units of the largest
+_LEAST_WEIGHT = 1e-150  # curvature of a row, below any that units of y may give it
 
 
 class WorkingModel:
@@ -124,7 +124,7 @@ class WorkingModel:
         predictor = u[0, 0].copy()
         with np.errstate(over="ignore"):
             value, score, curvature = rows.kernel.derivatives(u, 0, 1, 2)
-        weight = _weights(curvature[0, 0, 0])
+        weight = np.maximum(curvature[0, 0, 0], _LEAST_WEIGHT)
         return float(value.sum()), self.gram(weight, score[0, 0] + weight * predictor)
 
     def _by_blocks(self, linear: Array, own: Array) -> tuple[float, LabelGram]:
@@ -140,7 +140,7 @@ class WorkingModel:
             with np.errstate(over="ignore"):
                 of_rows, score, curvature = block.kernel.derivatives(local, 0, 1, 2)
             value += float(of_rows.sum())
-            weight = _weights(curvature[0, 0, 0])
+            weight = np.maximum(curvature[0, 0, 0], _LEAST_WEIGHT)
             weighted = np.empty((p + 1, len(predictor)))  # weighted columns, and the target
             np.multiply(block.X, weight, out=weighted[:p])
             weighted[p] = score[0, 0] + weight * predictor
@@ -217,12 +217,6 @@ class WorkingModel:
         q = len(self.posterior.terms[term].effects)
         L = (at.stop - at.start) // q
         return np.einsum("lqlr->lqr", gram.shared[at, at].reshape(L, q, L, q))
-
-
-def _weights(curvature: Array) -> Array:
-    """Weights of rows whose units are those of the curvature, and which are not negative."""
-    least: Array = np.maximum(curvature, _LEAST_WEIGHT * np.abs(curvature).max())
-    return least
 
 
 def _dense(x: Any) -> Array:

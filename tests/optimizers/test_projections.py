@@ -247,7 +247,7 @@ def test_without_a_preconditioner_it_is_plain_projected_gradient_descent():
 REFUSED = [
     (Box(low=1.0, high=0.0), r"projection\.low=1\.0 and projection\.high=0\.0 leave"),
     (Box(low=np.inf), r"projection\.low=inf and .* leave nothing"),
-    (Box(high=[0.1, np.nan, 1.0]), r"projection\.high=.* must be finite"),
+    (Box(high=[0.1, np.nan, 1.0]), r"projection\.high has .* must be finite"),
     (Box(low="none"), r"projection\.low='none' is not a number"),
     (Box(low=[0.0, 0.0]), r"projection\.low has shape \(2,\).*vector of 3"),
     (Ball(radius=0.0), r"projection\.radius=0\.0 is out of range.*\(0, inf\)"),
