@@ -789,9 +789,7 @@ class PredictiveDistribution:
             each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
             return np.stack(each, axis=1)
 
-        # few rows, whose probabilities stay in cache: seven ordered classes take two thirds
-        each = likelihood.n_classes * len(self.share)
-        return self._among_all(self._by_blocks(quantiles_of, 1, X, row_values, each=each), 0.0)
+        return self._among_all(self._by_blocks(quantiles_of, 2, X, row_values), 0.0)
 
     def _label_likelihood(self) -> LabelLikelihood:
         if self.likelihood.totals:  # probabilities are of one trial
