@@ -81,7 +81,10 @@ class NormalKernel(RowKernel):
         if 0 in orders:
             values.append(-0.5 * (gamma + _LOG_2_PI) - half)
         if 1 in orders:
-            values.append(np.stack([cross, half - 0.5], axis=1))
+            score = np.empty_like(u)
+            score[:, 0] = cross
+            np.subtract(half, 0.5, out=score[:, 1])
+            values.append(score)
         if 2 in orders:
             values.append(as_matrices([[precision, cross], [cross, half]]))
         return values

@@ -44,13 +44,7 @@ class Activation(NamedTuple):
 
 
 def _tanh(z: Array) -> None:
-    """``2 / (1 + exp(-2 z)) - 1``, in half of NumPy's time for tanh without AVX-512."""
-    z *= -2.0
-    with np.errstate(over="ignore"):  # where tanh is -1
-        np.exp(z, out=z)
-    z += 1.0
-    np.divide(2.0, z, out=z)
-    z -= 1.0
+    np.tanh(z, out=z)
 
 
 def _slope_of_tanh(a: Array) -> None:
@@ -188,7 +182,9 @@ class Network:
         to_slope = ACTIVATIONS[self.activation].to_slope
         weights, in_weights = self.layers(theta), self.layers(grad)
         for layer in reversed(range(len(weights))):
-            in_weights[layer] += values[layer] @ delta.swapaxes(-1, -2)
+            # in this order BLAS takes two thirds of the time of the transposed product
+            product = delta @ values[layer].swapaxes(-1, -2)
+            in_weights[layer] += product.swapaxes(-1, -2)
             if layer:
                 units, above = values[layer][:, :-1], weights[layer][:, :-1]
                 to_slope(units)
