@@ -49,6 +49,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.inference.strategies.cubic", "Cubic", ("likely_cubic",)),
     Independent,  # few parameters and a nearly normal posterior; also the sampler by name
     Langevin,
+    # many rows, one of which makes a wall
+    Door("skbayes_sgld.inference.strategies.behind_wall", "BehindWall", only=("condensable",)),
     # many rows, few of which matter
     Door("skbayes_sgld.inference.strategies.condensed", "Condensed", only=("condensable",)),
     ShorterSteps,  # on batches of many rows, if most of the rows matter

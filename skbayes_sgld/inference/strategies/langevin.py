@@ -27,12 +27,14 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.adaptation import affordable
+from skbayes_sgld.sampling.tuning.leverage import wall_of
 from skbayes_sgld.sampling.tuning.noise import step_costs
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _OFF = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
 _ON_BATCHES = f"on batches {_OFF}"
+_WALL = "a row bounds the posterior on one side"
 _LONG = 0.5  # shorter steps on batches cost more than trajectories on the rows that matter
 _MANY = 1000  # rows of a step from which the rows that matter are looked for first
 
@@ -58,8 +60,10 @@ class Langevin(Strategy):
             # the rows that matter may be few: many rows and short steps are the next resort
             if _rows_of_a_step(run) > _MANY:
                 return task.found(rows_read=rows_read)
+            if rows_read.posterior.n_always and wall_of(task.posterior, task.mode) is not None:
+                return task.found(finding=Finding(f"{run.sampler}: {_WALL}"), rows_read=rows_read)
             return _long_steps(task, run, rows_read)
-        return _on_rows(task, run, rows_read)
+        return steps_on_rows(task, run, rows_read)
 
 
 class ShorterSteps(Strategy):
@@ -76,7 +80,7 @@ class ShorterSteps(Strategy):
     def plan(cls, task: Task) -> Plan | Task:
         """Plan of the largest step size in which a pilot finds no bias."""
         assert task.rows_read is not None
-        return _on_rows(task, draft(task, SGLD(), task.rows_read, task.mode), task.rows_read)
+        return steps_on_rows(task, draft(task, SGLD(), task.rows_read, task.mode), task.rows_read)
 
 
 def _rows_of_a_step(run: Run) -> int:
@@ -84,7 +88,7 @@ def _rows_of_a_step(run: Run) -> int:
     return run.batch_size or run.n_samples
 
 
-def _on_rows(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
+def steps_on_rows(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
     """Plan of steps on batches or on all rows."""
     if run.batch_size is not None and run.n_samples > THRESHOLDS.few_rows:
         return _shorter_steps(task, run, rows_read)
