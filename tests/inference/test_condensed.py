@@ -27,10 +27,11 @@ SHORT = {"n_draws": 40, "n_burnin": 20, "thin": 1}
 
 
 def outlying(n=5000, d=6, seed=0):
-    """Normal columns, in one of which a row lies at 1,000 sds."""
+    """Normal columns, in two of which a row lies at 1,000 sds."""
     rng = np.random.default_rng(seed)
     X, coef = rng.standard_normal((n, d)), 0.5 * rng.standard_normal(d)
-    X[n // 2, 1], coef[1] = 1e3, 1e-3
+    X[n // 2, 1] = X[n // 2 + 1, 2] = 1e3
+    coef[1:3] = 1e-3
     return X, X @ coef, rng
 
 

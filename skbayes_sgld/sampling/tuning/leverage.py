@@ -28,8 +28,8 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _MOST_NEXT = 1000  # largest number of ``next_rows``
-# One label at 1,000 sds has 2.0 to 2.2 among balanced labels of 8,000 and 40,000 rows, and 7 to 20 if
-# one in 500 rows has its label; the only row of a category has at most 1
+# Leverage from which a row makes a wall. A label at 1,000 sds has 2.0 and 2.2 among 8,000 and 40,000
+# balanced labels, 7 and 20 if one in 500 is positive; the only row of a category has at most 1
 _WALL = 1.5
 _PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
@@ -100,7 +100,7 @@ def read_always(
 def wall_of(posterior: BasePosterior, mode: Mode) -> int | None:
     """Row that bounds the posterior on one side; None if there is none, or more than one.
 
-    Within two sds of its predictor, the leverage of such a row is above 1.5.
+    The leverage of such a row is high within two sds of its predictor.
     """
     leverages = posterior.leverages(mode.theta, mode.metric.sqrt(np.eye(mode.theta.size)), _WALL)
     rows = [] if leverages is None else np.flatnonzero((leverages > _WALL).any(axis=0))

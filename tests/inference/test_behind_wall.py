@@ -1,0 +1,142 @@
+"""A row that bounds the posterior on one side: coordinates without its wall."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+
+from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.own_models import check_gradient
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.parameterizations.wall import behind_wall
+from skbayes_sgld.priors import Normal
+from skbayes_sgld.sampling import ControlVariate
+from skbayes_sgld.sampling.gradients.mapped import MappedGradient
+from skbayes_sgld.sampling.tuning import leverage
+from skbayes_sgld.sampling.tuning.mode import newton_mode
+from tests.marks import slow
+from tests.numeric import derivative_by_chain
+
+ROW = 7  # the outlying one
+
+
+def outlying(n=5000, far=1e3, seed=0):
+    """Normal columns, in one of which a row is far out, and labels."""
+    rng = np.random.default_rng(seed)
+    X, coef = rng.standard_normal((n, 4)), 0.5 * rng.standard_normal(4)
+    X[ROW, 1], coef[1] = far, 1.0 / far
+    return X, (rng.random(n) < expit(X @ coef)).astype(int), rng
+
+
+def behind(X, y):
+    """Posterior behind the wall, that of all rows, and the mode without the row."""
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
+    others = np.delete(np.arange(len(y)), ROW)
+    mode = newton_mode(posterior.take(others), np.zeros(posterior.n_params))
+    covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
+    return behind_wall(posterior, ROW, mode.theta, covariance), posterior, mode
+
+
+def test_the_map_has_its_inverse_its_jacobian_and_its_chain_rule():
+    wall, _, mode = behind(*outlying()[:2])
+    map_, rng = wall.coordinates, np.random.default_rng(1)
+    phi, weight = mode.theta + mode.metric.sqrt(rng.standard_normal((6, 5))), np.ones((6, 5))
+    at = map_.expand(phi)
+    np.testing.assert_allclose(map_.inverse(at.theta), phi, atol=1e-9)
+    log_det = np.linalg.slogdet(derivative_by_chain(map_.forward, phi))[1]
+    np.testing.assert_allclose(log_det, at.log_jacobian, atol=1e-5)
+
+    def tilted(x):
+        found = map_.expand(x)
+        return (found.theta * weight).sum(axis=1) + 2.5 * found.log_jacobian
+
+    slopes = derivative_by_chain(tilted, phi)
+    np.testing.assert_allclose(at.pull_back(weight, 2.5), slopes, rtol=1e-4, atol=1e-4)
+    check_gradient(wall, phi)
+
+
+def test_the_posterior_is_nearly_normal_behind_the_wall():
+    wall, _, mode = behind(*outlying()[:2])
+    z = np.random.default_rng(1).standard_normal((200, 5))
+    normal = -0.5 * np.square(z).sum(axis=1)
+    off = wall.log_density(mode.theta + mode.metric.sqrt(z)) - normal
+    assert off.std() < 0.1
+
+
+def test_a_batch_of_all_rows_has_the_gradient_of_all_rows():
+    wall, posterior, mode = behind(*outlying()[:2])
+    split = posterior.always_reading(np.array([ROW]))
+    gradient = ControlVariate().bind(split, mode.theta)
+    mapped = MappedGradient.of(gradient, wall.coordinates, 1.0)
+    z = np.random.default_rng(1).standard_normal((3, 5))
+    phi = mode.theta + mode.metric.sqrt(z)
+    (batch,) = mapped.prepare(np.tile(np.arange(split.n_samples), (1, 3, 1)))
+    np.testing.assert_allclose(mapped(phi, batch), wall.grad(phi), rtol=1e-6, atol=1e-6)
+
+
+def ordinary():
+    return outlying()
+
+
+def surprising():
+    """The row's label is the one that the other rows make unlikely."""
+    X, y, rng = outlying(far=30.0)
+    y[:] = rng.random(len(y)) < expit(
+        X[:, 0] + np.where(np.arange(len(y)) == ROW, 0, 0.1 * X[:, 1])
+    )
+    y[ROW] = 0
+    return X, y, rng
+
+
+def collinear():
+    """A column is nearly a copy of the long one, and a category is rare."""
+    X, y, rng = outlying()
+    rare = np.arange(len(y)) < 3
+    X = np.column_stack([X, X[:, 1] + 0.05 * rng.standard_normal(len(y)), rare])
+    return X, y, rng
+
+
+CASES = [ordinary, slow(surprising), slow(collinear)]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", ["dense", slow("sparse"), slow("float32"), slow("weights")])
+def test_draws_are_those_of_hmc_on_all_rows(case, kind):
+    X, y, rng = case()
+    given = {"sample_weight": rng.uniform(0.5, 1.5, len(y))} if kind == "weights" else {}
+    X = {"sparse": sparse.csr_array, "float32": np.float32}.get(kind, np.asarray)(X)
+    settings = {"prior": Normal(scale=1.0), "random_state": 0}
+    model = SGLDLogisticRegression(**settings).fit(X, y, **given)
+    assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
+    other = SGLDLogisticRegression(sampler="hmc", n_draws=400, **settings).fit(X, y, **given)
+    assert_same_moments(*(each.result_.draws.values for each in (model, other)))
+
+
+@pytest.mark.slow
+def test_counts_have_the_draws_of_hmc_on_all_rows():
+    X, _, rng = outlying()
+    y = rng.poisson(np.exp(1.0 + 0.3 * X[:, 0] + 1e-3 * X[:, 1]))
+    model = SGLDPoissonRegressor(random_state=0).fit(X, y)
+    assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
+    other = SGLDPoissonRegressor(sampler="hmc", n_draws=400, random_state=0).fit(X, y)
+    assert_same_moments(*(each.result_.draws.values for each in (model, other)))
+
+
+def assert_same_moments(draws, others):
+    mean, sd = others.mean(axis=(0, 1)), others.std(axis=(0, 1))
+    for power in (1, 2):
+        a, b = ((((each - mean) / sd) ** power) for each in (draws, others))
+        error = sum(each.var(axis=(0, 1)) / effective_sample_size(each) for each in (a, b))
+        off = np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1)))
+        assert np.all(off < 4.5 * np.sqrt(error) + 0.01)  # 1 %: the bias of a step
+
+
+@pytest.mark.parametrize("rows, found", [([], None), ([ROW], ROW), ([ROW, ROW + 1], None)])
+def test_a_wall_is_that_of_exactly_one_row(rows, found):
+    X, y, _ = outlying(far=1.0)
+    for column, row in enumerate(rows):
+        X[row, column] = 1e3
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
+    assert leverage.wall_of(posterior, newton_mode(posterior, np.zeros(5))) == found
