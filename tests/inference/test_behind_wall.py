@@ -135,7 +135,8 @@ def assert_same_moments(draws, others):
 
 @pytest.mark.parametrize("rows, found", [([], None), ([ROW], ROW), ([ROW, ROW + 1], None)])
 def test_a_wall_is_that_of_exactly_one_row(rows, found):
-    X, y, _ = outlying(far=1.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((5000, 4)), rng.integers(2, size=5000)
     for column, row in enumerate(rows):
         X[row, column] = 1e3
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))

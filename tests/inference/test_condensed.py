@@ -12,6 +12,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.inference.planning import few_rows
 from skbayes_sgld.inference.strategies import condensed
+from skbayes_sgld.inference.strategies.behind_wall import BehindWall
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -26,17 +27,17 @@ from tests.references.targets import logistic_posterior, mode_of
 SHORT = {"n_draws": 40, "n_burnin": 20, "thin": 1}
 
 
-def outlying(n=5000, d=6, seed=0):
-    """Normal columns, in two of which a row lies at 1,000 sds."""
+def outlying(n=5000, d=6, seed=0, n_far=2):
+    """Normal columns, in some of which a row lies at 1,000 sds."""
     rng = np.random.default_rng(seed)
     X, coef = rng.standard_normal((n, d)), 0.5 * rng.standard_normal(d)
-    X[n // 2, 1] = X[n // 2 + 1, 2] = 1e3
-    coef[1:3] = 1e-3
+    for row, column in zip(range(n // 2, n), range(1, 1 + n_far), strict=False):
+        X[row, column], coef[column] = 1e3, 1e-3
     return X, X @ coef, rng
 
 
-def binary(seed=0):
-    X, eta, rng = outlying(seed=seed)
+def binary(seed=0, n_far=2):
+    X, eta, rng = outlying(seed=seed, n_far=n_far)
     return X, (rng.random(len(X)) < expit(eta)).astype(int)
 
 
@@ -188,7 +189,8 @@ def test_rows_that_are_asked_for_are_kept():
 
 
 def test_draws_where_the_few_rows_are_wrong_are_warned_of(monkeypatch):
-    X, y = binary(0)
+    X, y = binary(0, n_far=1)
+    monkeypatch.setattr(BehindWall, "suits", lambda task: False)
     monkeypatch.setattr(condensed, "error_of", lambda *args: 0.0)
     model = SGLDLogisticRegression(prior="normal", random_state=0)
     with pytest.warns(ConvergenceWarning, match="bias means or standard deviations"):

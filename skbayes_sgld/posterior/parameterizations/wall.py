@@ -10,13 +10,13 @@ normal as without the row.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map, Reparameterized
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
@@ -51,7 +51,7 @@ class Wall(Map):
         """Theta at phi, the log Jacobian and the chain rule."""
         # a product of each position with a vector: its rounding depends on no other position
         s = np.vecdot(phi - self._center, self._across)
-        at, slope, bend, _ = self._quantiles.derivatives(s).astype(phi.dtype, copy=False)
+        at, slope, bend, _ = self._quantiles.derivatives(s)
 
         def pull_back(grad: Array, tau: float) -> Array:
             in_s = (slope - 1.0) * np.vecdot(grad, self._along) + tau * bend / slope
@@ -65,13 +65,6 @@ class Wall(Map):
         s = self._quantiles.inverse(at[:, None])[:, 0]
         return theta + (s - at)[:, None] * self._along
 
-    def rounded(self) -> Wall:
-        """Map in single precision."""
-        other = copy(self)
-        for name in ("_center", "_across", "_along"):
-            setattr(other, name, getattr(self, name).astype(np.float32))
-        return other
-
 
 class BehindWall(Reparameterized):
     """Posterior of a generalised linear model in the coordinates of a :class:`Wall`."""
@@ -81,6 +74,11 @@ class BehindWall(Reparameterized):
         self._facts = replace(
             posterior.facts, condensable=False, likely_normal=False, prior_slope=None
         )
+
+    def rounded(self, density: bool = False) -> BasePosterior:
+        """Posterior whose sums over rows are in single precision, or itself."""
+        inner = self.inner.rounded(density)
+        return self if inner is self.inner else self._with(inner=inner)
 
 
 def behind_wall(

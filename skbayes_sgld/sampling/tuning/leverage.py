@@ -28,8 +28,8 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _MOST_NEXT = 1000  # largest number of ``next_rows``
-# Leverage from which a row makes a wall. A label at 1,000 sds has 2.0 and 2.2 among 8,000 and 40,000
-# balanced labels, 7 and 20 if one in 500 is positive; the only row of a category has at most 1
+# Leverage from which a row makes a wall. A label at 1,000 sds has 2.0 and 2.2 among 8,000 and
+# 40,000 balanced labels, 7 and 20 if one in 500 is positive; the only row of a category at most 1
 _WALL = 1.5
 _PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
