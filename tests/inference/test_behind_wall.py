@@ -82,10 +82,8 @@ def ordinary():
 
 def surprising():
     """The row's label is the one that the other rows make unlikely."""
-    X, y, rng = outlying(far=30.0)
-    y[:] = rng.random(len(y)) < expit(
-        X[:, 0] + np.where(np.arange(len(y)) == ROW, 0, 0.1 * X[:, 1])
-    )
+    X, y, rng = outlying()
+    y[:] = rng.random(len(y)) < expit(X[:, 0] + 0.02 * X[:, 1])
     y[ROW] = 0
     return X, y, rng
 
