@@ -103,5 +103,7 @@ def wall_of(posterior: BasePosterior, mode: Mode) -> int | None:
     The leverage of such a row is high within two sds of its predictor.
     """
     leverages = posterior.leverages(mode.theta, mode.metric.sqrt(np.eye(mode.theta.size)), _WALL)
-    rows = [] if leverages is None else np.flatnonzero((leverages > _WALL).any(axis=0))
+    if leverages is None:
+        return None
+    rows = np.flatnonzero((leverages > _WALL).any(axis=0))
     return int(rows[0]) if len(rows) == 1 else None
