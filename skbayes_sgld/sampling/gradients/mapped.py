@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from skbayes_sgld.posterior.parameterizations.base import Map
 from skbayes_sgld.sampling.dynamics import Array, State
 from skbayes_sgld.sampling.gradients.control_variate import ExpandedGradient
 
@@ -18,7 +17,8 @@ class MappedGradient(ExpandedGradient):
 
     Attributes
     ----------
-    coordinates : Map
+    coordinates : object
+        Map from the coordinates to theta, with ``expand``.
     temperature : float
         Temperature of the sampler, by which the log Jacobian is multiplied.
     """
@@ -27,7 +27,7 @@ class MappedGradient(ExpandedGradient):
     temperature: float = 1.0
 
     @classmethod
-    def of(cls, gradient: ExpandedGradient, coordinates: Map, temperature: float) -> Self:
+    def of(cls, gradient: ExpandedGradient, coordinates: Any, temperature: float) -> Self:
         """Gradient in other coordinates."""
         known = {each.name: getattr(gradient, each.name) for each in fields(gradient) if each.init}
         return cls(**known, coordinates=coordinates, temperature=temperature)
