@@ -382,14 +382,13 @@ class PredictiveDistribution:
         """
         coordinates = _moved(spread.coordinates(X), row_values)
         center, log_variance = coordinates[..., -1].copy()
-        unit = np.exp(0.5 * log_variance)
+        unit = np.exp(0.5 * log_variance) * np.sqrt(self._noise_share(row_values))
         coordinates[..., -1] = 0.0
         coordinates[0] /= unit[:, None]
         eta = spread.predictors(coordinates)
         if np.abs(eta[1]).max(initial=0.0) > _LARGEST_LOG:
             eta = eta.astype(float)
         share = self.share.astype(eta.dtype)
-        unit *= np.sqrt(self._noise_share(row_values))
         return Mixture(self._with_own(eta), share, center, unit)
 
     def _by_nodes(

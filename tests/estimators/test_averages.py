@@ -147,6 +147,8 @@ def test_averages_of_one_size_have_the_noise_of_one_observation_times_it(setting
         assert averaged.noise_variance_ == pytest.approx(4.0 * plain.noise_variance_, rel=1e-4)
     again = averaged.predict_interval(X[:5], n_averaged=4.0)
     np.testing.assert_allclose(again, plain.predict_interval(X[:5]), rtol=1e-3)
+    again = averaged.log_predictive_density(X[:5], Y[:5], n_averaged=4.0)
+    np.testing.assert_allclose(again, plain.log_predictive_density(X[:5], Y[:5]), atol=1e-4)
 
 
 def test_few_averages_with_unequal_noise_agree_in_both_coordinates():
