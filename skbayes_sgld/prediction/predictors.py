@@ -24,6 +24,7 @@ from skbayes_sgld._typing import Array
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
 _FEWEST_DRAWS = 50  # likewise
 _ROWS_PER_COLUMN = 8  # likewise
+_OF_MIDDLE = 50  # rows whose medians are in the middle of all
 
 
 class Predictor:
@@ -118,7 +119,8 @@ class LinearPredictor(Predictor):
         if issparse(X):
             return super().in_single(X)
         slopes, levels = self._by_draw
-        middle = X.mean(axis=0)
+        # of a few rows: a row far out would move a mean, and with it the rounding of all rows
+        middle = np.median(X[:: len(X) // _OF_MIDDLE + 1], axis=0)
         away = (X - middle).astype(np.float32)
         return _affine(away, self._single_slopes, (middle @ slopes)[:, None] + levels)
 

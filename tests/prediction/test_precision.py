@@ -255,3 +255,16 @@ def test_a_forked_process_predicts():
     process.kill()
     assert not alive
     assert process.exitcode == 0
+
+
+@pytest.mark.parametrize("where", ["far row", "dates"])
+def test_predictors_in_single_precision_are_rounded_by_the_spread_of_their_own_row(where):
+    X, predictor = some_rows(1000), LinearPredictor(*some_draws(n_predictors=3))
+    if where == "dates":
+        X[:, 1] += 1e6
+    else:
+        X[7] = 1e7
+    others = np.arange(len(X)) != 7
+    found, exact = predictor.in_single(X)[:, others], predictor(X)[:, others]
+    size = np.abs(exact).max() if where == "dates" else 1.0
+    np.testing.assert_allclose(found, exact, rtol=0, atol=5e-6 * size)
