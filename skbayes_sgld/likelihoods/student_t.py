@@ -48,7 +48,9 @@ class StudentTKernel(RowKernel):
         values, fall = [], log1p(square / nu)
         if 0 in orders:
             values.append(_degree_terms(nu, 0) - 0.5 * (gamma + (nu + 1.0) * fall))
-        total = nu + square if orders[-1] else nu
+        if orders == (0,):
+            return values
+        total = nu + square
         if 1 in orders:
             pull = (nu + 1.0) / total
             score = np.empty_like(u, shape=(len(u), 3, u.shape[-1]))

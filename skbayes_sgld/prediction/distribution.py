@@ -40,6 +40,7 @@ _PROBE = 16  # rows whose errors tell those of others with as many nodes
 _FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _LARGEST_LOG = 60.0  # of a log variance in single precision
+_FARTHEST_IN_SINGLE = 1e15  # sds of an observation, whose square is in the range
 _DONE = -1
 
 # rare: under a log link the mean of a row far out may overflow
@@ -589,8 +590,10 @@ class PredictiveDistribution:
 
         def in_units(mixture: Mixture, y: Array) -> Array:
             at = ((y - mixture.origin) / mixture.unit)[:, None]
+            near = np.abs(at).max(initial=0.0) < _FARTHEST_IN_SINGLE
 
             def log_density(u: Array, rows: Array) -> Array:
+                u = u if near else u.astype(float)
                 kernel = self.likelihood.bind(RowValues(at[rows]), u.dtype.type)
                 return kernel.derivatives(u, 0)[0]
 

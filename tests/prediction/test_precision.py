@@ -4,10 +4,10 @@ import multiprocessing
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson, StudentTNoise
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
@@ -268,3 +268,21 @@ def test_predictors_in_single_precision_are_rounded_by_the_spread_of_their_own_r
     found, exact = predictor.in_single(X)[:, others], predictor(X)[:, others]
     size = np.abs(exact).max() if where == "dates" else 1.0
     np.testing.assert_allclose(found, exact, rtol=0, atol=5e-6 * size)
+
+
+@pytest.mark.parametrize("likelihood", [NormalNoise(), StudentTNoise()])
+def test_log_densities_of_unequal_noise_hold_far_out_and_beyond_single_precision(likelihood):
+    (coef, intercept), X = some_draws(n_predictors=2), some_rows()
+    own = [np.full(DRAWS, np.log(4.0))] if isinstance(likelihood, StudentTNoise) else []
+    own = np.stack(own, axis=1) if own else np.empty((DRAWS, 0))
+    predictor = LinearPredictor(coef, intercept)
+    predictive = PredictiveDistribution(predictor, likelihood, own, None)
+    u = predictor(X).swapaxes(0, 1)
+    y = u[:, 0].mean(axis=1)
+    y[:5] += np.array([1e1, -1e3, 1e6, 1e10, -1e16])
+    if not own.size:  # those of heavy tails end at 1e19 sds
+        y[5:8] += np.array([1e20, 1e60, -1e100])
+    sd = np.exp(0.5 * u[:, 1])
+    each = (stats.t(4.0, u[:, 0], sd) if own.size else stats.norm(u[:, 0], sd)).logpdf(y[:, None])
+    exact = special.logsumexp(each, axis=1) - np.log(DRAWS)
+    np.testing.assert_allclose(predictive.log_density(X, y), exact, rtol=1e-6, atol=2e-5)
