@@ -43,12 +43,13 @@ def distinct_rows(posterior: GLMPosterior, most: int) -> DistinctRows | None:
     offset = np.zeros(n) if posterior.offset is None else posterior.offset
     size = weight if has_rates else weight * split_totals(posterior.y)[1]
     some = np.flatnonzero(size > 0)
-    X, y, weight, offset = posterior.X[some], posterior.y[some], weight[some], offset[some]
+    y, weight, offset = posterior.y[some], weight[some], offset[some]
     # odds of copies with different offsets differ
-    group = _groups(X, np.zeros(len(y)) if has_rates else offset, most)
+    group = _groups(posterior.X, some, np.zeros(len(y)) if has_rates else offset, most)
     if group is None:
         return None
     first = np.unique(group, return_index=True)[1]
+    X = posterior.X[some[first]]
 
     def sums(values: Array) -> Array:
         return np.bincount(group, weight * values)
@@ -56,18 +57,18 @@ def distinct_rows(posterior: GLMPosterior, most: int) -> DistinctRows | None:
     if has_rates:
         level = offset.max()
         offset = level + np.log(sums(np.exp(offset - level)))
-        return DistinctRows(X[first], sums(y), offset, posterior.likelihood)
+        return DistinctRows(X, sums(y), offset, posterior.likelihood)
     successes, trials = split_totals(y)
     successes, failures = sums(successes), sums(trials - successes)
     y = as_totals(successes, successes + failures)
-    return DistinctRows(X[first], y, offset[first], Binomial())
+    return DistinctRows(X, y, offset[first], Binomial())
 
 
-def _groups(X: Any, offset: Array, most: int) -> Array | None:
-    """Number of the distinct row that each row is; None if there are more than ``most``."""
+def _groups(X: Any, some: Array, offset: Array, most: int) -> Array | None:
+    """Number of the distinct row that each of some rows is; None if there are over ``most``."""
     known: dict[bytes, int] = {}
-    group = np.empty(X.shape[0], int)
-    for i, known_part in enumerate(offset):
+    group = np.empty(len(some), int)
+    for position, (i, known_part) in enumerate(zip(some, offset, strict=True)):
         if issparse(X):
             entries = slice(X.indptr[i], X.indptr[i + 1])
             parts = [known_part, X.indices[entries], X.data[entries]]
@@ -76,7 +77,7 @@ def _groups(X: Any, offset: Array, most: int) -> Array | None:
         key = blake2b(digest_size=16)
         for part in parts:
             key.update(part.tobytes())
-        group[i] = known.setdefault(key.digest(), len(known))
+        group[position] = known.setdefault(key.digest(), len(known))
         if len(known) > most:
             return None
     return group
