@@ -76,7 +76,7 @@ class KineticLangevin(Sampler):
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """Noise of the momenta, in single precision."""
         heat = np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
-        return (heat * normals).astype(np.float32)
+        return np.multiply(heat, normals, dtype=np.float32, casting="same_kind")
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Follow the dynamics for ``n_kicks`` kicks."""

@@ -100,7 +100,8 @@ class WhitenedRows(WhitenedPosterior):
             lower = linalg.cholesky(H, lower=True, check_finite=False)
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
             self.inverse, self.root, self.inverse_t = H, np.ascontiguousarray(inverse.T), lower
-            self._rows, lengths = _whiten(posterior, center, weights, self.root.astype(np.float32))
+            self._rounded_root = self.root.astype(np.float32)
+            self._rows, lengths = _whiten(posterior, center, weights, self._rounded_root)
         # a trajectory that enters a wall by one step is thrown far away; scores of labels are
         # bounded
         walls = not posterior.likelihood.bounded_curvature
@@ -147,8 +148,9 @@ class WhitenedRows(WhitenedPosterior):
         return float(np.max(self._sds * (scores[0] - scores[1])))
 
     def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``."""
-        parts = [self.root[part].T for part in equal_slices(self.n_params, _PARTS)]
+        """``center + root z`` for each row of ``z (C, P)``, with a product in single precision."""
+        z = z.astype(np.float32, copy=False)
+        parts = [self._rounded_root[part].T for part in equal_slices(self.n_params, _PARTS)]
         return self.center + np.hstack(in_threads(partial(matmul_rows, z, group=_GROUP), parts))
 
 
