@@ -59,7 +59,7 @@ _TRIES = 5
 _QUARTER = 1.6  # time of a quarter of a period, after which a start near the centre is forgotten
 _MEASURED = 2.0  # time for which walkers measure the heat, and until momenta are forgotten
 _TIME = 2.3  # integrated autocorrelation time of a mean between steep walls, which add friction
-_ENOUGH = 150  # effective draws of a chain; those of the worst parameter are a fifth fewer
+_ENOUGH = 145  # effective draws of a chain; those of the worst parameter are a fifth fewer
 
 
 class Settled(NamedTuple):
@@ -122,25 +122,37 @@ def settle(
         normals = np.concatenate([s.normals(1, rows.n_params) for s in streams])
         return (heat * normals).astype(np.float32)
 
-    steepness = rows.steepness()
+    steepness, heat_of_one = rows.steepness(), rows.n_params * temperature * sampler.friction
+
+    def bias_of(work: Array, step_size: float) -> float:
+        # the two have opposite signs
+        by_heat = 0.5 * abs(float(work.mean())) / heat_of_one
+        return max(by_heat, _SHRINKAGE * step_size**2 * steepness)
+
     without_friction = replace(sampler, friction=0.0)
     with one_blas_thread(), np.errstate(all="ignore"):
         step_size = float(min(_LONGEST, _FIRST_STEP / np.sqrt(steepness)))
         for _ in range(2):
-            z, _, _ = _walk(rows, without_friction, z, draw(), draw, _QUARTER, step_size)
+            z, _, work = _walk(rows, without_friction, z, draw(), draw, _QUARTER, step_size)
+        step_size *= _shortening(bias_of(work, step_size))
         momentum = draw()
         for _ in range(_TRIES):
             z, momentum, work = _walk(rows, sampler, z, momentum, draw, _MEASURED, step_size)
             if not np.isfinite(z).all():
                 return None
-            share = work / (rows.n_params * temperature * sampler.friction)
-            bias, doubt = 0.5 * abs(float(share.mean())), float(share.std() / np.sqrt(len(z)))
-            bias = max(bias, _SHRINKAGE * step_size**2 * steepness)  # they have opposite signs
+            bias = bias_of(work, step_size)
             if bias < _MOST_BIAS:
+                doubt = float(work.std() / np.sqrt(len(z))) / heat_of_one
                 return Settled(step_size, rows.locate(z), bias, doubt)
-            # the bias grows with the sixth power of a step between walls
-            step_size *= float(np.clip((0.5 * _MOST_BIAS / bias) ** (1.0 / 6.0), 0.5, 0.9))
+            step_size *= _shortening(bias)
     return None
+
+
+def _shortening(bias: float) -> float:
+    """Factor of a step with this bias, which grows with the sixth power of steps between walls."""
+    if bias < _MOST_BIAS:
+        return 1.0
+    return float(np.clip((0.7 * _MOST_BIAS / bias) ** (1.0 / 6.0), 0.5, 0.9))
 
 
 def _walk(
