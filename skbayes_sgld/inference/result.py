@@ -66,9 +66,9 @@ class PosteriorDraws:
     >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
     >>> model.posterior_
     PosteriorDraws(4 chains x 1000 draws of coef[x0], intercept, noise_variance;
-    prior=normal, sampler=Independence(), step_size=1, schedule=Constant(), temperature=1,
+    prior=normal, sampler=Direct(), step_size=1, schedule=Constant(), temperature=1,
     gradient=Full(), batch_size=None, preconditioner=Curvature(), parameterization=noncentered,
-    clip=None, init=pilot, n_burnin=10, thin=1)
+    clip=None, init=mode, n_burnin=10, thin=1)
     >>> model.posterior_["intercept"].shape
     (4, 1000)
     >>> model.posterior_["coef"].shape  # of all columns
@@ -314,7 +314,7 @@ class SamplingResult(PosteriorDraws):
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
-        schedule, exact = self.choices["schedule"].value, self.choices["sampler"].value.adjusted
+        schedule, exact = self.choices["schedule"].value, self.choices["sampler"].value.exact
         return Diagnosis(
             table,
             self.noise_ratio,

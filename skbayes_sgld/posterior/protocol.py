@@ -190,9 +190,9 @@ class Facts:
         Position of the log noise variance among the parameters; None without one.
     parameterizations : tuple of str
         Names of the coordinates in which the posterior can be sampled.
-    normal_but_last : tuple of three floats or None
-        ``(a, b, w)`` if the derivative in the last coordinate x is ``a exp(-w x) + b``, and all
-        others are standard normal, independent of it and of each other. Otherwise None.
+    normal_but_last : bool
+        Whether all coordinates but the last are standard normal, independent of it and of each
+        other.
     prior_slope : ndarray of shape (P,) or None
         s if the gradient of the log prior is ``s * theta``; otherwise None.
     path_length : float or None
@@ -226,7 +226,7 @@ class Facts:
     total_weight: float = 0.0
     noise_index: int | None = None
     parameterizations: tuple[str, ...] = ("centered",)
-    normal_but_last: tuple[float, float, float] | None = None
+    normal_but_last: bool = False
     prior_slope: Array | None = None
     path_length: float | None = None
     precision: float = float(np.finfo(float).eps)

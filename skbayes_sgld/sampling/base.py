@@ -142,7 +142,7 @@ class Algorithm(Component):
 
     full_gradient = False
     extra_normals = 0  # normals of a step besides one per parameter
-    at_once = False  # whether `make_at_once` makes many steps at the cost of one: see Independence
+    at_once = False  # whether `make_at_once` makes many steps at the cost of one: see Direct
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
     remedy = "choose another sampler"  # for a posterior that lacks them
 
@@ -210,7 +210,8 @@ def check_requirements(
 class Sampler(Algorithm):
     """An algorithm whose positions are draws."""
 
-    adjusted = False  # accepts or rejects, and so is exact at any step size: see Adjusted
+    exact = False  # its draws have no bias at any step size
+    adjusted = False  # accepts or rejects, and so is exact: see Adjusted
     noise_gain = 1.0  # ratio of minibatch noise to injected noise, relative to SGLD's
 
     def __init_subclass__(cls) -> None:

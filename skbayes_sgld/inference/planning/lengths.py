@@ -141,8 +141,7 @@ def choose_walkers(task: Task, run: Run, n_burnin: int, n_steps: int, most: floa
     facts = run.dynamics.facts
     if not (task.may_have_walkers and task.settings.automatic and facts.one_mode):
         return 1
-    independent = run.dynamics.metric.diagonal is not None and facts.normal_but_last is not None
-    if independent or run.sampler.at_once:  # walkers save nothing if blocks are made at once
+    if run.sampler.at_once:  # walkers save nothing if blocks are made at once
         return 1
     return most_walkers(n_burnin, n_steps, most, facts.many_at_once)
 

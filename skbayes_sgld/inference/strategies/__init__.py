@@ -45,6 +45,7 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.wide_rows.along_predictors", "AlongPredictors", only=("far_from_mode",)),
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
     # for settings that leave sampler, step size, metric and rows to the tuning; the cheapest first
+    Door("skbayes_sgld.inference.strategies.direct", "DirectDraws", only=("normal_but_last",)),
     Door("skbayes_sgld.inference.strategies.nearly_normal", "NearlyNormal", ("likely_normal",)),
     Door("skbayes_sgld.inference.strategies.cubic", "Cubic", ("likely_cubic",)),
     Independent,  # few parameters and a nearly normal posterior; also the sampler by name

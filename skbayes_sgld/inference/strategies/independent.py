@@ -93,7 +93,7 @@ def _is_cheap(task: Task) -> bool:
     takes batches without visible noise; own parameters' special functions cost it more.
     """
     facts, n, P = task.facts, task.posterior.n_samples, task.posterior.n_params
-    if not 0 < P <= _MOST_PARAMETERS or facts.normal_but_last is not None:  # a block at once
+    if not 0 < P <= _MOST_PARAMETERS:
         return False
     return facts.cheap_full_gradient or n <= (THRESHOLDS.few_rows if facts.n_own else _FEW_ROWS)
 

@@ -193,12 +193,7 @@ def noncentered(
         if not prior.normal:
             kind = OtherNoncentered if straight else Reparameterized
             return kind(posterior, at, temperature, **facts)
-        if prior.follows_noise and noise.prior is None and isinstance(scale_map, Affine):
-            w = 0.5 * float(scale_map.root[0, 0])
-            there = float(np.exp(-scale_map.level[0])) * noise.square
-            b = w * (temperature * len(center) - noise.exponent)
-            facts["normal_but_last"] = w * there, b, 2.0 * w
-        return NormalCoefficients(posterior, at, temperature, **facts)
+        return NormalCoefficients(posterior, at, temperature, normal_but_last=True, **facts)
 
     def of_noise(gamma: Array) -> Array:
         phi = np.zeros((len(gamma), posterior.n_params))

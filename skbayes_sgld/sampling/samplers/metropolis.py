@@ -59,7 +59,7 @@ class Adjusted(Sampler):
         Whether a pilot of ``step_size="auto"`` changes the step size for that.
     """
 
-    adjusted = True
+    exact = adjusted = True
     full_gradient = True
     extra_normals = 1
     adapts = True

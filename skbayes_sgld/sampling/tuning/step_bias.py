@@ -22,7 +22,7 @@ def step_bias(
     sampler suggests, it is the bias on a normal target.
     """
     sampler, P = run.sampler, run.dynamics.metric.n_params
-    if sampler.adjusted:
+    if sampler.exact:
         return 0.0, 0.0
     shortest = 0.2 * sampler.step_and_time(np.ones(1))[0] if in_curvature else np.inf
     sizes, counts = _typical_steps(etas)
