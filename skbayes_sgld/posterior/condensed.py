@@ -63,6 +63,19 @@ class CondensedPosterior(GLMPosterior):
         """Gradient of :meth:`log_prior` ``(C, P)``."""
         return super().grad_log_prior(theta) + self._rest.slope(theta)
 
+    def _add_prior(self, theta: Array, value: Array, grad: Array, other: GLMPosterior) -> None:
+        # one product gives value and slope of the expansion
+        rest, slope = self._rest.value_and_slope(theta)
+        value += super().log_prior(theta) + rest
+        grad += other.parameters.grad_log_prior(theta) + slope
+
+    def rounded(self, density: bool = False) -> GLMPosterior:
+        """Posterior with a rounded gradient, also a rounded ``density`` if asked, or itself."""
+        other = super().rounded(density)
+        if isinstance(other, CondensedPosterior) and other is not self:
+            other._rest = self._rest.rounded()
+        return other
+
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of :meth:`log_prior` to ``H (P, P)``."""
         super().add_prior_curvature(H, theta)

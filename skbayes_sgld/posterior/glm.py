@@ -561,11 +561,15 @@ class GLMPosterior(BasePosterior):
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
             value, grad = rows.value_and_grad(theta, group)
-            value += self.log_prior(theta)
-            grad += other.grad_log_prior(theta)
+            self._add_prior(theta, value, grad, other)
             return value, grad
 
         return value_and_grad
+
+    def _add_prior(self, theta: Array, value: Array, grad: Array, other: GLMPosterior) -> None:
+        """Add the log prior to ``value (C,)``, and the slope of another one to ``grad (C, P)``."""
+        value += self.log_prior(theta)
+        grad += other.grad_log_prior(theta)
 
     def given_own(self, own: Array) -> GLMPosterior:
         """Posterior of the linear parameters at known coordinates ``own (n_own,)``."""

@@ -50,12 +50,21 @@ class Expansion(NamedTuple):
 
     def log_density(self, theta: Array) -> Array:
         """Value of the expansion ``(C,)`` at ``theta (C, P)``."""
-        delta = theta - self.theta
-        return self.value + np.einsum("cp,cp->c", delta, 0.5 * (self.slope(theta) + self.grad))
+        return self.value_and_slope(theta)[0]
 
     def slope(self, theta: Array) -> Array:
         """Gradient of the expansion ``(C, P)``."""
-        return self.grad - matmul_rows(theta - self.theta, self.curvature)
+        delta = (theta - self.theta).astype(self.curvature.dtype, copy=False)
+        return self.grad - matmul_rows(delta, self.curvature)
+
+    def value_and_slope(self, theta: Array) -> tuple[Array, Array]:
+        """Value ``(C,)`` and gradient ``(C, P)``, from one product."""
+        slope = self.slope(theta)
+        return self.value + 0.5 * np.vecdot(theta - self.theta, slope + self.grad), slope
+
+    def rounded(self) -> Expansion:
+        """Expansion whose product is in single precision."""
+        return self._replace(curvature=self.curvature.astype(np.float32))
 
     def about(self, theta: Array) -> Expansion:
         """Expansion of this function about ``theta (P,)``."""

@@ -1,5 +1,7 @@
 """Many rows of which few matter: the posterior of these and an expansion of the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -14,6 +16,7 @@ from skbayes_sgld.inference.planning import few_rows
 from skbayes_sgld.inference.strategies import condensed
 from skbayes_sgld.inference.strategies.behind_wall import BehindWall
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import glm
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.priors import Normal
@@ -69,7 +72,7 @@ def test_draws_of_few_rows_have_the_moments_of_all_rows(seed):
 
 
 @pytest.mark.parametrize("family", ["logistic", "classes", "counts", "gamma"])
-def test_the_condensed_density_has_its_gradient_and_at_all_rows_is_the_whole(family):
+def test_the_condensed_density_has_its_gradient_and_at_all_rows_is_the_whole(family, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))
     eta = X @ [0.5, -0.5, 1.0]
@@ -100,6 +103,18 @@ def test_the_condensed_density_has_its_gradient_and_at_all_rows_is_the_whole(fam
     step = 1e-5 * np.eye(at.size)
     slope = (few.log_density(theta[0] + step) - few.log_density(theta[0] - step)) / 2e-5
     np.testing.assert_allclose(few.grad(theta[:1])[0], slope, rtol=1e-4, atol=1e-3)
+    # together they are the same, also in single precision and under another prior
+    value, grad = few.bind_value_and_grad()(theta)
+    np.testing.assert_allclose(value, few.log_density(theta), rtol=1e-12)
+    np.testing.assert_allclose(grad, few.grad(theta), rtol=1e-9, atol=1e-9)
+    monkeypatch.setattr(glm, "ROUNDED_NUMBERS", (0, 2**30))
+    rounded = few.rounded(density=True)
+    assert rounded._rest.curvature.dtype == np.float32
+    followed = rounded.with_prior(replace(few.linear_prior, coef=Normal(0.1)))
+    value, grad = rounded.bind_value_and_grad(followed)(theta)
+    np.testing.assert_allclose(value, few.log_density(theta), rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(grad, followed.grad(theta), rtol=1e-5, atol=1e-3)
+    assert np.abs(grad - few.grad(theta)).max() > 0.1
 
 
 def test_remainders_of_short_moves_are_the_third_and_fourth_terms_of_taylor():
