@@ -52,8 +52,11 @@ from skbayes_sgld.wide_rows.whitened import WhitenedRows
 # steepness times h^2, in sds, and the mean of the predictor by a hundredth of that
 _FIRST_STEP, _LONGEST = 0.63, 0.6
 _MOST_BIAS = 0.004  # of the sds, on average
-# Bias of the sds without heat, over the square of the step and the steepness. With 900 rows of 500
-# columns, 99 of them one-hot, sds are too small by 0.25 +- 0.06 % at a step of 0.31
+# Bias of the sds without heat, over the square of the step and the steepness, at most. Where it
+# says that sds are too small by 0.24 %, long runs that reject find 0.18 +- 0.06 % (900 rows of 500
+# columns, 99 of them one-hot), 0.23 +- 0.09 % (1,000 of 400, a prior of scale 3), 0.10 +- 0.07 %
+# (2,400 of 600), and where heat is the larger part, -0.08 +- 0.05 % (1,500 of 500, 199 of them
+# one-hot) and -0.10 +- 0.06 % (900 of 500, weights from 0.1 to 8)
 _SHRINKAGE = 0.006
 _TRIES = 5
 _QUARTER = 1.6  # time of a quarter of a period, after which a start near the centre is forgotten
