@@ -145,4 +145,6 @@ def test_weights_and_single_precision_are_those_of_rows():
     twice = np.concatenate([np.arange(5000), np.arange(1500)])
     other = SGLDLogisticRegression(random_state=0).fit(X[twice].astype(np.float32), y[twice])
     assert is_cubic(model.result_.plan) and is_cubic(other.result_.plan)
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=0.05 * model.posterior_.flat.std())
+    theirs = other.posterior_.flat
+    z = (model.posterior_.flat.mean(axis=0) - theirs.mean(axis=0)) / theirs.std(axis=0)
+    assert np.abs(z).max() < 4.5 * np.sqrt(2.0 / len(theirs))
