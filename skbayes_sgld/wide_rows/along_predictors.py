@@ -121,8 +121,10 @@ def _lengths(task: Task, rows: Predictors, sampler: CollapsedHMC, step_size: flo
     half, full = (limit / work for limit in THRESHOLDS.max_draw)
     in_time = ceil(min(1.0, max(full, min(0.5, half))) * task.settings.n_draws)
     n_draws = choose_n_draws(task, in_time)
-    n_burnin = choose_burnin(task, sampler.n_leaves, "one trajectory, after those from the start")
+    n_burnin = choose_burnin(task, 1, "one trajectory, after those from the start")
     n_walkers = 1
     if task.may_have_walkers:
         n_walkers = next((w for w in (16, 8, 4) if n_draws.value >= w**2), 1)
+    if n_draws.value < task.settings.n_draws:  # walkers of one length are joined without a copy
+        n_draws = n_draws._replace(value=n_draws.value // n_walkers * n_walkers)
     return Lengths(n_draws, n_burnin, choose_thin(task.settings, 1.0), n_walkers)

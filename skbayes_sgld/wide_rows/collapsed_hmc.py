@@ -61,9 +61,9 @@ class CollapsedHMC(HMC):
         seeds = np.ascontiguousarray(noise[:, :_SEEDS]).view(np.uint64)
         generators = [np.random.default_rng(seed) for seed in seeds]
 
-        dual = state["dual"]
-        if not dual.size:
-            dual = rows.first(generators)
+        dual, drawn = state["dual"], state["drawn"]
+        if not dual.size:  # the first trajectory is burn-in: one draw is enough
+            dual, drawn = rows.first(generators), drawn - 1
         if not state["drawn"].any():
             steps = self.step_sizes(np.asarray(float(eta)), noise[None, :, -1:])[0]
             end, gain = rows.move(dual, steps, self.gradients(float(eta)), generators)
@@ -73,6 +73,6 @@ class CollapsedHMC(HMC):
         state.update(
             theta=rows.locate(rows.leave(dual, generators)),
             dual=dual.astype(float),
-            drawn=(state["drawn"] + 1) % self.n_leaves,
+            drawn=(drawn + 1) % self.n_leaves,
             accepted=state["accepted"] + state["latest"],
         )

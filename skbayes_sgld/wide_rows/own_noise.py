@@ -12,7 +12,7 @@ distribution function or a normal density.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, erfcx, log_ndtr, ndtr, ndtri, polygamma
@@ -100,9 +100,13 @@ class OwnNoise:
         k = self.n_sided = int(np.count_nonzero(latent.side))
         self.mean, self.side = latent.mean - offset, latent.side
         self.total = np.sqrt(variance + latent.variance)
+        # one sd of v and of e - t on the label's side; the part and the rest of e given e - t
+        side, share = self.side[:k], variance[:k] / self.total[:k]
+        self._unit, self._part = side / self.total[:k], side * share
+        self._rest = np.sqrt(latent.variance[:k] * share / self.total[:k])
         # t of a single label is symmetric, and near enough to normal
         single = latent.other is not None and (latent.shape == 1.0) & (latent.other == 1.0)
-        self._skewed = np.broadcast_to(~np.asarray(single), len(y))[:k]
+        self._skewed = np.flatnonzero(np.broadcast_to(~np.asarray(single), len(y))[:k])
 
     def score_and_curvature(self, v: Array) -> tuple[Array, Array]:
         """Derivative of the log likelihood ``(..., n)``, and minus its derivative."""
@@ -116,20 +120,22 @@ class OwnNoise:
 
     def draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Predictors u ``(n,)`` without the offset, given v and y."""
-        k, mean, total = self.n_sided, self.mean, self.total
-        x = self.side * (v - mean) / total
-        u = np.empty_like(v)
-        left = np.arange(k)
-        while len(left):
-            uniform, normal = rng.random(len(left)), rng.standard_normal(len(left))
+        k, u = self.n_sided, np.empty_like(v)
+        x = self._unit * (v[:k] - self.mean[:k])
+        below = ndtr(x)
+
+        def propose(rows: Any, n_rows: int) -> None:
+            uniform, normal = rng.random(n_rows), rng.standard_normal(n_rows)
             # both noises together: e - t, given the side of u
-            both = -ndtri(uniform * ndtr(x[left]))
-            both = self.side[left] * np.where(np.isfinite(both), both, -x[left])
-            share = self._variance[left] / np.square(total[left])
-            rest = np.sqrt(share * self._latent.variance[left])
-            u[left] = v[left] + total[left] * share * both + rest * normal
-            left = left[self._skewed[left]]
+            both = -ndtri(uniform * below[rows])
+            both = np.where(np.isfinite(both), both, -x[rows])
+            u[rows] = v[rows] + self._part[rows] * both + self._rest[rows] * normal
+
+        propose(slice(k), k)
+        left = self._skewed
+        while len(left):
             left = left[~self._accepted(u[left], left, rng)]
+            propose(left, len(left))
         if k < len(v):
             u[k:] = self._draw_at_latent(v[k:], rng)
         return u

@@ -32,7 +32,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import log_ndtr
 
-from skbayes_sgld._linalg import matmul_rows, one_blas_thread, row_slices
+from skbayes_sgld._linalg import equal_slices, matmul_rows, one_blas_thread, row_slices
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld._typing import Array
@@ -306,15 +306,28 @@ class Predictors(CollapsedPosterior):
 
     # ---- trajectories ---------------------------------------------------------------------------
 
+    def _rooted(self, x: Array) -> Array:
+        """``R x (C, n)``, in parts, since half of R is 0."""
+        R, parts = self._R, _parts(self.n_rows)
+        return np.hstack([matmul_rows(x[:, : p.stop], R[p, : p.stop].T, _GROUP) for p in parts])
+
+    def _pulled_back(self, force: Array) -> Array:
+        """``R^T force (C, n)``, in parts, since half of R is 0."""
+        R, parts = self._R, _parts(self.n_rows)
+        each = [matmul_rows(force[:, p.start :], R[p.start :, p], _GROUP) for p in parts]
+        return np.hstack(each)
+
     def first(self, generators: list[np.random.Generator]) -> Array:
         """Positions from the normal distribution nearest, moved by trajectories.
 
         The normal distribution is 5 % too narrow.
         """
         x = self._normals(generators, self.n_rows)
-        v = matmul_rows(x, self._R.T, _GROUP)
+        v, least = self._rooted(x), self._value(np.zeros_like(x)) - _DIVERGED
         for _ in range(10):  # a wall may be nearer than the normal distribution reaches
-            far = ~(self._value(v) > self._value(np.zeros_like(v)) - _DIVERGED)
+            far = ~(self._value(v) > least)
+            if not far.any():
+                break
             x[far], v[far] = 0.5 * x[far], 0.5 * v[far]
         dual = np.hstack([x, v])
         smooth = self._n_noisy == self.n_rows
@@ -360,7 +373,7 @@ class Predictors(CollapsedPosterior):
         n, step = self.n_rows, step[:, None].astype(np.float32)
         x, v = dual[:, :n].astype(np.float32), dual[:, n:].astype(np.float32)
         m = self._normals(generators, n)
-        w = matmul_rows(m, self._R.T, _GROUP)
+        w = self._rooted(m)
         energy = 0.5 * (self._sums(x * x) + self._sums(m * m)) - self._value(v)
         # without the kicks
         cos, sin = np.cos(n_steps * step), np.sin(n_steps * step)
@@ -379,7 +392,7 @@ class Predictors(CollapsedPosterior):
                 in_m += np.cos(left) * kick
         quadratic = self._sums(x_end * x_end) + self._sums(in_x * (v_end + v))
         quadratic += self._sums(m_end * m_end) + self._sums(in_m * (w_end + w))
-        x_end += matmul_rows(in_x, self._R, _GROUP)
+        x_end += self._pulled_back(in_x)
         return np.hstack([x_end, v]), energy - 0.5 * quadratic + self._value(v)
 
     def leave(self, dual: Array, generators: list[np.random.Generator]) -> Array:
@@ -438,6 +451,11 @@ def _may_collapse(posterior: GLMPosterior) -> bool:
     # all labels, or counts of 0, alike say too little about an intercept
     level = posterior.likelihood.level_weight(posterior.y, posterior.weight)
     return may_collapse(posterior) and level > 0.0
+
+
+def _parts(n: int) -> list[slice]:
+    """Eighths of n rows; among few, products of less than all of them gain nothing."""
+    return equal_slices(n, min(8, -(-n // 256)))
 
 
 def _inverse(K: Array) -> Array:

@@ -1,6 +1,7 @@
 """Trajectories of few rows' predictors: algebra, conditional draws, and whole posteriors."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -219,12 +220,13 @@ def test_chains_do_not_depend_on_each_other_and_go_on_where_they_stopped():
 def test_several_draws_of_a_trajectory_share_its_end():
     posterior = CASES["labels"]
     rows = Predictors(posterior)
-    run = replace(run_along(posterior, rows, n_leaves=3), step_size=1.6)
-    chains = run_chains(run, np.tile(rows.center, (1, 1)), n_draws=3, seed=0)
-    first = chains.state.sampler_state["dual"]
-    two = run_chains(run, chains.state, n_draws=1).state.sampler_state
-    assert len(np.unique(chains.draws[0, :, 0])) == 3
-    assert first.shape == (1, 100) and two["drawn"][0] == 1
+    run, start = run_along(posterior, rows, n_leaves=3), np.tile(rows.center, (1, 1))
+    chains = [run_chains(run, start, n_draws=n, seed=0) for n in range(1, 6)]
+    ends = [each.state.sampler_state["dual"] for each in chains]
+    # the first trajectory, which is burn-in, has one draw
+    same = [np.array_equal(*each) for each in pairwise(ends)]
+    assert ends[0].shape == (1, 100) and same == [False, True, True, False]
+    assert len(np.unique(chains[-1].draws[0, :, 0])) == 5
 
 
 LIKELIHOODS = [
