@@ -100,7 +100,7 @@ class OwnNoise:
         k = self.n_sided = int(np.count_nonzero(latent.side))
         self.mean, self.side = latent.mean - offset, latent.side
         self.total = np.sqrt(variance + latent.variance)
-        # one sd of v and of e - t on the label's side; the part and the rest of e given e - t
+        # given e - t, e is normal: a part of it, and the rest
         side, share = self.side[:k], variance[:k] / self.total[:k]
         self._unit, self._part = side / self.total[:k], side * share
         self._rest = np.sqrt(latent.variance[:k] * share / self.total[:k])
