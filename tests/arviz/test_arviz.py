@@ -84,7 +84,7 @@ def test_a_data_set_of_draws_has_the_columns_and_the_settings(linear):
     assert draws["coef"].dims == ("chain", "draw", "feature")
     assert draws["feature"].values.tolist() == list(X.columns)
     np.testing.assert_array_equal(draws["noise_variance"], linear.posterior_["noise_variance"])
-    assert draws.attrs["sampler"] == "Independence()"
+    assert draws.attrs["sampler"] == "Direct()"
 
 
 def test_parameters_of_a_model_of_ones_own_have_labels_of_their_own():
