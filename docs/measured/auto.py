@@ -10,6 +10,7 @@ from _figure import parse, show_rows
 from _numbers import measured
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
+from scipy.stats import skew
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import StandardScaler
 
@@ -85,6 +86,7 @@ def by_skewness(quick):
             "read by the pilot": measured(size, doubt / 2.0, ".1f %"),
             "mean of the draws, in sds": measured(abs(draws.mean() - mean) / sd, chance, ".1f %"),
             "sd of the draws": measured(abs(draws.std() / sd - 1.0), chance, ".1f %"),
+            "skewness of the draws": measured(-skew(draws), 3.0 * chance, ".2f"),
         }
     return rows
 
