@@ -62,7 +62,9 @@ _TRIES = 5
 _QUARTER = 1.6  # time of a quarter of a period, after which a start near the centre is forgotten
 _MEASURED = 2.0  # time for which walkers measure the heat, and until momenta are forgotten
 _TIME = 2.3  # integrated autocorrelation time of a mean between steep walls, which add friction
-_ENOUGH = 145  # effective draws of a chain; those of the worst parameter are a fifth fewer
+# Effective draws of a chain, of which the worst parameter has a fifth fewer; and of one whose
+# gradients take few multiplications
+_ENOUGH, _MORE, _FEW = 145, 250, 4e6
 
 
 class Settled(NamedTuple):
@@ -192,8 +194,9 @@ def _dot(a: Array, b: Array) -> Array:
 def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[int, Lengths]:
     """Kicks between draws, and lengths of the run."""
     n_asked = task.settings.n_draws
+    enough = _MORE if rows.work_of(1) < _FEW else _ENOUGH
     # few draws are nearly independent
-    n_kicks = ceil(min(2.0, _ENOUGH / n_asked) * _TIME / step_size)
+    n_kicks = ceil(min(2.0, enough / n_asked) * _TIME / step_size)
     half, full = (limit / rows.work_of(n_kicks) for limit in THRESHOLDS.max_draw)
     n_draws = choose_n_draws(task, ceil(min(1.0, max(full, min(0.5, half))) * n_asked))
     thin = choose_thin(task.settings, 1.0)
