@@ -29,6 +29,7 @@ from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
 from skbayes_sgld.priors.hierarchical import SideBySide
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.samplers.direct import Direct
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.samplers.split_hmc import SplitHMC
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
@@ -90,6 +91,7 @@ NAMELESS = {
     SideBySide: "it is of columns that are given several such priors",
     GivenOwn: "it is another likelihood whose own parameters are known",
     CollapsedHMC: "it needs a posterior that the automatic settings find",
+    Direct: "it needs quantiles that the automatic settings find",
     JumpingHMC: "it needs modes that the automatic settings find",
     SplitHMC: "it needs steep rows that the automatic settings find",
 }

@@ -179,8 +179,8 @@ def loo(
     Leave-one-out of 442 rows, from 442 of them
     <BLANKLINE>
                 estimate        se  subsampling se
-    elpd         -2397.8      13.8            0.00
-    p_loo           11.1                      0.00
+    elpd         -2397.9      13.8            0.00
+    p_loo           11.2                      0.00
     <BLANKLINE>
     Pareto k is above 0.7 in 0 of 442 rows.
     """

@@ -72,7 +72,7 @@ def predict_quantiles(
     >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, y)
     >>> print(predict_quantiles(model, X[:2], as_frame=True).round())
        0.05   0.50   0.95
-    0  98.0  193.0  378.0
+    0  98.0  193.0  379.0
     1  36.0   71.0  140.0
     """
     levels = check_levels(q)
@@ -296,10 +296,10 @@ def summary(estimator: Any, coverage: float = 0.9, exponentiate: bool = False) -
     >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0))
     >>> print(summary(model.fit(X[["bmi", "bp"]], y))[["mean", "sd"]].rename_axis(None).round(1))
                       mean     sd
-    coef[bmi]         37.6    3.0
-    coef[bp]          19.1    3.1
+    coef[bmi]         37.5    3.1
+    coef[bp]          19.2    3.1
     intercept        152.1    2.8
-    noise_variance  3621.1  247.4
+    noise_variance  3624.5  246.0
     """
     model = unwrap_for("summary", "summary", estimator).model
     table: pd.DataFrame = model.summary(coverage, exponentiate)

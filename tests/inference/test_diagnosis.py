@@ -168,13 +168,14 @@ def test_the_noise_of_minibatches_is_told_with_the_step_size_and_by_its_size():
 def test_a_fit_of_few_draws_is_told_how_many_would_do():
     # four chains of 50 draws were told that their effective sample size is below 400
     X, y = load_diabetes(return_X_y=True)
-    model = SGLDLinearRegression(random_state=0, n_draws=50)
+    few = {"sampler": "sgld", "random_state": 0}
+    model = SGLDLinearRegression(n_draws=50, **few)
     with pytest.warns(ConvergenceWarning, match="50 draws a chain are too few .* set n_draws="):
         model.fit(X, y)
     [problem] = model.diagnose().problems
     enough = int(problem.rpartition("n_draws=")[2])
     assert 200 <= enough <= 300
-    more = SGLDLinearRegression(random_state=0, n_draws=enough).fit(X, y)  # without a warning
+    more = SGLDLinearRegression(n_draws=enough, **few).fit(X, y)  # without a warning
     assert more.diagnose().usable
 
 
