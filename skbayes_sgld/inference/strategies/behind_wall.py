@@ -39,12 +39,11 @@ class BehindWall(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether Langevin steps are biased or read many rows, in a model of one predictor."""
-        settings, facts = task.settings, task.facts
+        """Whether Langevin steps are biased or read many rows."""
+        settings = task.settings
         left = settings.left_to_tuning and settings.gradient is AUTO and settings.clip is None
-        plain = facts.n_predictors == 1 and not facts.n_own and settings.tau == 1.0
         found = task.finding is not None or task.rows_read is not None
-        return left and plain and found and task.posterior.n_params <= MAX_DENSE
+        return left and settings.tau == 1.0 and found and task.posterior.n_params <= MAX_DENSE
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:

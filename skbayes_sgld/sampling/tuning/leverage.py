@@ -100,8 +100,11 @@ def read_always(
 def wall_of(posterior: BasePosterior, mode: Mode) -> int | None:
     """Row that bounds the posterior on one side; None if there is none, or more than one.
 
-    The leverage of such a row is high within two sds of its predictor.
+    The leverage of such a row is high within two sds of its predictor. None, too, in models of
+    several predictors or with parameters of the likelihood's own: it bounds more than one there.
     """
+    if posterior.facts.n_own or posterior.facts.n_predictors != 1:
+        return None
     leverages = posterior.leverages(mode.theta, mode.metric.sqrt(np.eye(mode.theta.size)), _WALL)
     if leverages is None:
         return None
