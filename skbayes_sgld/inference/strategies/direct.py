@@ -4,7 +4,7 @@ Given the noise variance, the coefficients of such a model are normal: in its co
 the noise's are standard normal, and independent of it. The noise's is drawn by its quantiles, from
 its density on a grid.
 
-A default fit of 1,000 x 10 takes 0.75 of the time of :class:`Independent`, one of 3,000 x 1,000 0.7
+A default fit of 1,000 x 10 takes 0.8 of the time of :class:`Independent`, one of 3,000 x 1,000 0.7
 and one of 30 x 60 0.4 of that of :class:`Langevin`.
 """
 
