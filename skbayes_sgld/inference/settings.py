@@ -250,8 +250,12 @@ class Settings(RunSettings):
     @property
     def allows_walkers(self) -> bool:
         """Whether a chain's draws may come from walkers: if stationary and not run in parts."""
-        steady = isinstance(self.schedule, Constant) and self.temperature is None
-        return steady and not self.in_parts and not isinstance(self.init, np.ndarray)
+        return self.is_steady and not self.in_parts and not isinstance(self.init, np.ndarray)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether steps and temperature stay the same."""
+        return isinstance(self.schedule, Constant) and self.temperature is None
 
     @property
     def may_take_all_rows(self) -> bool:

@@ -367,12 +367,12 @@ class PredictiveDistribution:
     ) -> Array:
         """Values as :meth:`_averages`, of mixtures over all draws."""
         share = self.share
-        spread = self._spread(X) if in_units else Spread(self.predictor, share)
+        spread = self._spread(X) if in_units else None
 
         def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
-            if in_units:
-                return function(self._mixture_in_units(spread, X, row_values), *more)
-            return function(Mixture(self.local(X, row_values), share), *more)
+            if spread is None:
+                return function(Mixture(self.local(X, row_values), share), *more)
+            return function(self._mixture_in_units(spread, X, row_values), *more)
 
         return self._by_blocks(values_of, 4, X, row_values, *more)
 

@@ -8,7 +8,6 @@ the mode; each draw of the coefficients is then independent given the predictors
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from skbayes_sgld.inference.planning.lengths import (
     choose_burnin,
     choose_n_draws,
     choose_thin,
+    draws_in_time,
 )
 from skbayes_sgld.inference.planning.plans import chosen, draft, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import all_rows
@@ -30,7 +30,6 @@ from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.predictors import Predictors, collapses, predictors_of
 
@@ -118,9 +117,7 @@ def _n_leaves(task: Task, rows: Predictors, n_steps: int) -> int:
 def _lengths(task: Task, rows: Predictors, sampler: CollapsedHMC, step_size: float) -> Lengths:
     """Lengths of a run of nearly independent draws."""
     work = rows.work_of_draw + rows.work * (sampler.gradients(step_size) + 2) / sampler.n_leaves
-    half, full = (limit / work for limit in THRESHOLDS.max_draw)
-    in_time = ceil(min(1.0, max(full, min(0.5, half))) * task.settings.n_draws)
-    n_draws = choose_n_draws(task, in_time)
+    n_draws = choose_n_draws(task, draws_in_time(task.settings.n_draws, work))
     n_burnin = choose_burnin(task, 1, "one trajectory, after those from the start")
     n_walkers = 1
     if task.may_have_walkers:

@@ -33,6 +33,7 @@ from skbayes_sgld.inference.planning.lengths import (
     choose_burnin,
     choose_n_draws,
     choose_thin,
+    draws_in_time,
 )
 from skbayes_sgld.inference.planning.plans import chosen, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import RowsRead
@@ -43,7 +44,6 @@ from skbayes_sgld.inference.strategies.accept_reject import accepted_start
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, NEARER, recentred
 from skbayes_sgld.sampling.tuning.mode import Center
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.kinetic_langevin import KineticLangevin
 from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 from skbayes_sgld.wide_rows.whitened import WhitenedRows
@@ -120,12 +120,12 @@ def settle(
 ) -> Settled | None:
     """Step size whose bias is small, and walkers that have settled at it; None if there is none."""
     chains = range(FIRST_CHAIN, FIRST_CHAIN + rows.n_together)
-    streams, heat = [ChainStreams(seed, c) for c in chains], np.sqrt(temperature)
-    z = (NEARER * heat * start_normals(seed, chains, rows.n_params)).astype(np.float32)
+    streams, width = [ChainStreams(seed, c) for c in chains], np.sqrt(temperature)
+    z = (NEARER * width * start_normals(seed, chains, rows.n_params)).astype(np.float32)
 
     def draw() -> Array:
         normals = np.concatenate([s.normals(1, rows.n_params) for s in streams])
-        return (heat * normals).astype(np.float32)
+        return (width * normals).astype(np.float32)
 
     steepness, heat_of_one = rows.steepness(), rows.n_params * temperature * sampler.friction
 
@@ -197,8 +197,7 @@ def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[int, Len
     enough = _MORE if rows.work_of(1) < _FEW else _ENOUGH
     # few draws are nearly independent
     n_kicks = ceil(min(2.0, enough / n_asked) * _TIME / step_size)
-    half, full = (limit / rows.work_of(n_kicks) for limit in THRESHOLDS.max_draw)
-    n_draws = choose_n_draws(task, ceil(min(1.0, max(full, min(0.5, half))) * n_asked))
+    n_draws = choose_n_draws(task, draws_in_time(n_asked, rows.work_of(n_kicks)))
     thin = choose_thin(task.settings, 1.0)
     automatic = ceil(_MEASURED / (step_size * n_kicks))
     n_burnin = choose_burnin(task, automatic, "an independent draw's worth, after the pilot")

@@ -23,6 +23,7 @@ from skbayes_sgld.inference.planning.lengths import (
     choose_burnin,
     choose_n_draws,
     choose_thin,
+    draws_in_time,
     expected_walkers,
     usual_burnin,
 )
@@ -45,7 +46,6 @@ from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.samplers import HMC, SGLD
 from skbayes_sgld.sampling.tuning.adaptation import USUAL
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
 from skbayes_sgld.wide_rows.kinetic import kinetic_plan
@@ -189,8 +189,7 @@ def _shared_trajectories(
     n_steps = tuned.run.sampler.gradients(tuned.run.step_size)
     work = rows.work_of(n_steps)
     speed = _LARGE_BLOCKS if isinstance(rows, WhitenedRows) else 1.0
-    half_share, full_share = (speed * limit / work for limit in THRESHOLDS.max_draw)
-    in_time = ceil(min(1.0, max(full_share, min(0.5, half_share))) * n_asked)
+    in_time = draws_in_time(n_asked, work / speed)
     given = settings.sampler is not AUTO or settings.thin is not AUTO
     if rows.collapsed or given or not task.may_have_walkers:
         return tuned, in_time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,12 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _FEWEST = 16  # least number of draws, however long they take
+
+
+def draws_in_time(n_asked: int, work: float) -> int:
+    """Number of the draws that are made in time, by the multiplications of each."""
+    half, full = (limit / work for limit in THRESHOLDS.max_draw)
+    return ceil(min(1.0, max(full, min(0.5, half))) * n_asked)
 
 
 class Lengths(NamedTuple):

@@ -38,7 +38,7 @@ class RowsRead(NamedTuple):
     noise: NoiseLevel | None = None
 
     def because(self, why: str) -> RowsRead:
-        """The same rows for another reason."""
+        """Rows as they are, with another reason for each choice."""
         choices = {name: each._replace(why=why) for name, each in self.choices.items()}
         return self._replace(choices=choices)
 

@@ -10,6 +10,7 @@ proportion to their remainders, and stand for those of all.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,11 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.few_rows import (
     MOST_SHARE,
-    at_equal_distances,
     by_averages,
     chance_error,
-    chances,
+    drawn_rows,
     few_rows_matter,
     n_averaged,
-    uniform_of,
 )
 from skbayes_sgld.inference.planning.plans import draft
 from skbayes_sgld.inference.planning.rows_read import all_rows
@@ -76,10 +75,14 @@ class Condensed(Strategy):
         tau, n = task.settings.tau, task.posterior.n_samples
         assert isinstance(posterior, GLMPosterior)
         choices = {k: v for k, v in task.choices.items() if k not in ("gradient", "batch_size")}
-        remainders = _remainders(posterior, center, tau, task.seed) / tau
+
+        @cache  # a later seed belongs to a later centre
+        def remainders(seed: int) -> Array:
+            return _remainders(posterior, center, tau, seed) / tau
+
         if task.finding is None:
             on_all = task.rows_read is not None and task.rows_read.noise is None
-            if on_all and _is_far_from_normal(remainders, posterior.n_params):
+            if on_all and _is_far_from_normal(remainders(task.seed), posterior.n_params):
                 return task.found(finding=Finding(f"{SGLD()}: {_FAR}"), rows_read=None)
             outcome = _steps(replace(task, choices=choices), center)
             if outcome is None or isinstance(outcome, Plan):
@@ -89,9 +92,7 @@ class Condensed(Strategy):
         # the next times about the pilot's centre, since rows far from the mode may matter
         for number in range(3):
             seed = task.seed + number
-            if number:
-                remainders = _remainders(posterior, center, tau, seed) / tau
-            few = condensed(posterior, center, tau, seed, remainders)
+            few = condensed(posterior, center, tau, seed, remainders(seed))
             if few is None:
                 break
             inner = replace(task, posterior=few, choices=choices)
@@ -180,12 +181,10 @@ def condensed(
             + 0.5 * np.square(center.metric.whiten(theta - center.theta)).sum(axis=1) / tau
         )
         weight = np.exp(np.minimum(level - np.median(level), 0.0))
-    uniform = uniform_of(seed)
-    n_rows = _FEWEST
+    n_rows, none = _FEWEST, np.empty(0, int)
     while n_rows <= MOST_SHARE * len(size):
-        chance = chances(size, n_rows)
-        rows = at_equal_distances(chance, order, uniform)
-        few = CondensedPosterior(posterior, rows, 1.0 / chance[rows], expansion)
+        drawn = drawn_rows(size, order, none, n_rows, seed)
+        few = CondensedPosterior(posterior, *drawn, expansion)
         if error_of(few, theta, exact, tau, weight) < _AIM:
             return few
         n_rows *= 2

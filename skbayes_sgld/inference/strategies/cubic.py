@@ -25,7 +25,6 @@ from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.posterior.cubic import CubicPosterior
-from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -44,9 +43,7 @@ class Cubic(Strategy):
         posterior: Any = task.posterior
         settings = task.settings
         left = settings.left_to_tuning and settings.gradient is AUTO and task.finding is None
-        steady = settings.tau == 1.0 and settings.temperature is None
-        steady = steady and isinstance(settings.schedule, Constant)
-        return left and steady and posterior.linear_prior.normal
+        return left and settings.is_steady and settings.tau == 1.0 and posterior.linear_prior.normal
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:

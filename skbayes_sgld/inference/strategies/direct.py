@@ -25,7 +25,6 @@ from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.samplers.direct import Direct
-from skbayes_sgld.sampling.schedules import Constant
 
 _GRID = np.linspace(-9.0, 9.0, 1001)  # sds
 _MOST_ERROR = 1e-3  # of a level
@@ -41,8 +40,7 @@ class DirectDraws(Strategy):
     def suits(cls, task: Task) -> bool:
         """Whether the settings leave all to the tuning, at one temperature."""
         settings = task.settings
-        steady = isinstance(settings.schedule, Constant) and settings.temperature is None
-        return settings.left_to_tuning and steady and task.finding is None
+        return settings.left_to_tuning and settings.is_steady and task.finding is None
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:

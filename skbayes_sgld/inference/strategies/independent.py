@@ -28,7 +28,6 @@ from skbayes_sgld.inference.strategies.accept_reject import (
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling.samplers import Independence
-from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import Adaptation, recentred
 from skbayes_sgld.sampling.tuning.independent import weigh_proposals
 from skbayes_sgld.sampling.tuning.precision import round_density
@@ -54,8 +53,7 @@ class Independent(Strategy):
         """
         settings = task.settings
         if settings.left_to_tuning and task.finding is None:
-            steady = isinstance(settings.schedule, Constant) and settings.temperature is None
-            return steady and _is_cheap(task) and _may_be_normal(task.facts)
+            return settings.is_steady and _is_cheap(task) and _may_be_normal(task.facts)
         return _is_named(settings)
 
     @classmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -26,13 +26,13 @@ class Direct(Sampler):
     """
 
     exact = at_once = True
-    _table: ClassVar[tuple[Array, Array]]  # set by the strategy; not a parameter
+    _table: Any = field(init=False, default=None)  # set by the strategy; not a parameter
 
     @classmethod
     def of(cls, levels: Array, quantiles: Array) -> Direct:
         """Sampler of a last coordinate with these quantiles, between which it interpolates."""
         sampler = cls()
-        setattr(sampler, "_table", (levels, quantiles))  # noqa: B010
+        sampler._table = levels, quantiles
         return sampler
 
     def init(self, theta: Array) -> State:
