@@ -12,10 +12,11 @@ distribution function or a normal density.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, erfcx, log_ndtr, ndtr, ndtri, polygamma
+from scipy.special import digamma, erfcx, expit, log_ndtr, ndtr, ndtri, polygamma
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, Poisson
@@ -32,6 +33,10 @@ LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 # Largest ratio of the likelihood of a count of 0 to its normal approximation. That of totals is
 # larger in one draw of 1,000
 _LARGEST_RATIO = 1.16
+# Sds of the noise from which on a row that contradicts v is drawn by the envelope
+_FAR = 4.0
+_LEAST_SHAPE = 0.05  # of a tilted gamma variable: log variables of smaller shapes have long tails
+_MOST_ROUNDS = 30  # of proposals; half of them are accepted, and the envelope draws the rest
 
 
 class Latent(NamedTuple):
@@ -44,12 +49,18 @@ class Latent(NamedTuple):
     shape : ndarray of shape (n,)
     other : ndarray of shape (n,) or None
         Shape of the variable that is taken off; None for counts.
+    successes : ndarray of shape (n,)
+        Successes or counts.
+    failures : ndarray of shape (n,) or None
+        None for counts.
     mean, variance : ndarray of shape (n,)
     """
 
     side: Array
     shape: Array
     other: Array | None
+    successes: Array
+    failures: Array | None
     mean: Array
     variance: Array
 
@@ -61,24 +72,47 @@ class Latent(NamedTuple):
             third = third - polygamma(2, self.other)
         return _LEAST_SD**2 * np.maximum(1.0, np.abs(third / polygamma(2, 1.0)))
 
+    def value(self, u: Array, rows: Array) -> Array:
+        """Log likelihood of predictors u of some rows, up to a constant."""
+        successes = self.successes[rows]
+        with np.errstate(over="ignore"):
+            if self.failures is None:
+                return successes * u - np.exp(u)
+            of_failures = self.failures[rows] * np.logaddexp(0.0, u)
+        return -successes * np.logaddexp(0.0, -u) - of_failures
+
+    def score(self, u: Array, rows: Array) -> Array:
+        """Derivative of the log likelihood of some rows."""
+        successes = self.successes[rows]
+        if self.failures is None:
+            with np.errstate(over="ignore"):
+                return successes - np.exp(u)
+        return successes * expit(-u) - self.failures[rows] * expit(u)
+
+    def within_reach(self, slope: Array, rows: slice) -> Array:
+        """Whether shapes that are tilted by a slope are large enough for :meth:`tilted`."""
+        held = self.shape[rows] + slope > _LEAST_SHAPE
+        return held if self.other is None else held & (self.other[rows] - slope > _LEAST_SHAPE)
+
     def tilted(self, slope: Array, rows: Array, rng: np.random.Generator) -> Array:
         """Draws of t at some rows, from its density times ``exp(slope t)``."""
-        t = np.log(rng.standard_gamma(np.maximum(self.shape[rows] + slope, 0.05)))
+        t = np.log(rng.standard_gamma(self.shape[rows] + slope))
         if self.other is None:
             return t
-        return t - np.log(rng.standard_gamma(np.maximum(self.other[rows] - slope, 0.05)))
+        return t - np.log(rng.standard_gamma(self.other[rows] - slope))
 
 
 def latent_of(y: Array) -> Latent:
     """Latent variables of rows with totals or counts y."""
     if y.dtype.names is None:
         shape = np.where(y > 0, y, 1.0)
-        return Latent(-1.0 * (y == 0), shape, None, digamma(shape), polygamma(1, shape))
+        return Latent(-1.0 * (y == 0), shape, None, y, None, digamma(shape), polygamma(1, shape))
     successes, trials = split_totals(y)
     failures = trials - successes
     shape, other = (np.where(number > 0, number, 1.0) for number in (successes, failures))
     mean, variance = digamma(shape) - digamma(other), polygamma(1, shape) + polygamma(1, other)
-    return Latent(1.0 * (failures == 0) - (successes == 0), shape, other, mean, variance)
+    side = 1.0 * (failures == 0) - (successes == 0)
+    return Latent(side, shape, other, successes, failures, mean, variance)
 
 
 class OwnNoise:
@@ -132,10 +166,16 @@ class OwnNoise:
             u[rows] = v[rows] + self._part[rows] * both + self._rest[rows] * normal
 
         propose(slice(k), k)
-        left = self._skewed
-        while len(left):
+        far = self.side[:k] * (v[:k] - self.mean[:k]) < -_FAR * self.total[:k]
+        left = self._skewed[~far[self._skewed]]
+        for _ in range(_MOST_ROUNDS):
+            if not len(left):
+                break
             left = left[~self._accepted(u[left], left, rng)]
             propose(left, len(left))
+        if len(left) or far.any():
+            left = np.append(left, np.flatnonzero(far))
+            u[left] = self._draw_below_envelope(v[left], left, rng)
         if k < len(v):
             u[k:] = self._draw_at_latent(v[k:], rng)
         return u
@@ -145,12 +185,7 @@ class OwnNoise:
         latent, at = self._latent, u + self._offset[rows]
         normal = self.side[rows] * (at - latent.mean[rows]) / np.sqrt(latent.variance[rows])
         with np.errstate(over="ignore"):
-            if latent.other is None:
-                value = -np.exp(at)
-            else:
-                trials = latent.shape[rows] * latent.other[rows]  # one of them is 1
-                value = -trials * np.logaddexp(0.0, -self.side[rows] * at)
-            ratio = np.exp(value - log_ndtr(normal))
+            ratio = np.exp(latent.value(at, rows) - log_ndtr(normal))
         return rng.random(len(u)) * _LARGEST_RATIO < ratio
 
     def _draw_at_latent(self, v: Array, rng: np.random.Generator) -> Array:
@@ -162,12 +197,77 @@ class OwnNoise:
         k, latent = self.n_sided, self._latent
         mean, variance, offset = latent.mean[k:], self._variance[k:], self._offset[k:]
         slope = (v + offset - mean) / variance
-        u, left = np.empty_like(v), np.arange(len(v))
-        while len(left):
+        u, near = np.empty_like(v), latent.within_reach(slope, slice(k, None))
+        left = np.flatnonzero(near)
+        for _ in range(_MOST_ROUNDS):
+            if not len(left):
+                break
             u[left] = latent.tilted(slope[left], k + left, rng)
             far = np.square(u[left] - mean[left]) / (2.0 * variance[left])
             left = left[rng.standard_exponential(len(left)) < far]
-        return u - offset
+        u -= offset
+        if len(left) or not near.all():
+            left = np.append(left, np.flatnonzero(~near))
+            u[left] = self._draw_below_envelope(v[left], k + left, rng)
+        return u
+
+    def _draw_below_envelope(self, v: Array, rows: Array, rng: np.random.Generator) -> Array:
+        """Predictors of some rows, however far v is from their y.
+
+        The log density is concave. It is below its maximum between two points, and below the lines
+        from the maximum through each of them beyond. Where it is lower by 1 at both, at least 46 %
+        of the proposals are accepted.
+        """
+        latent, variance = self._latent, self._variance[rows]
+        v = v + self._offset[rows]
+
+        def slope(u: Array) -> Array:
+            return latent.score(u, rows) - (u - v) / variance
+
+        def value(u: Array) -> Array:
+            return latent.value(u, rows) - 0.5 * np.square(u - v) / variance
+
+        other_end = v + variance * latent.score(v, rows)
+        low, high = np.minimum(v, other_end), np.maximum(v, other_end)
+        if latent.failures is None:  # where rates are at most 1 the slope is above 0
+            low = np.maximum(low, np.minimum(v, 0.0) - variance)
+        mode = _last_where(lambda u: slope(u) > 0.0, low, high)
+        top = value(mode)
+        width = np.sqrt(2.0 * variance)  # the noise alone lowers the log density by 1 there
+        ends = [
+            _last_where(lambda u: value(u) > top - 1.0, mode, mode + s * width) for s in (-1, 1)
+        ]
+        reach = np.abs(np.array(ends) - mode)
+        falls = (top - value(np.array(ends))) / reach  # slopes of the lines
+        tails = np.exp(-falls * reach) / falls
+        mass = reach + tails
+        u, left = np.full(len(v), np.nan), np.arange(len(v))
+        for _ in range(4 * _MOST_ROUNDS):
+            if not len(left):
+                break
+            uniform = rng.random((3, len(left)))
+            side = np.where(uniform[0] * mass.sum(axis=0)[left] < mass[0, left], 0, 1)
+            to, fall = reach[side, left], falls[side, left]
+            beyond = uniform[1] * mass[side, left] > to
+            away = np.where(
+                beyond, to + rng.standard_exponential(len(left)) / fall, uniform[2] * to
+            )
+            at = mode.copy()
+            at[left] += (2 * side - 1) * away
+            fallen = top[left] - value(at)[left] - np.where(beyond, fall * away, 0.0)
+            taken = rng.standard_exponential(len(left)) > fallen
+            u[left[taken]] = at[left[taken]]
+            left = left[~taken]
+        return u - self._offset[rows]  # NaN where v is not finite: such a chain overflows
+
+
+def _last_where(holds: Callable[[Array], Array], first: Array, last: Array) -> Array:
+    """Last points, on the way from ``first`` to ``last``, until which a condition holds."""
+    for _ in range(100):
+        middle = 0.5 * (first + last)
+        held = holds(middle)
+        first, last = np.where(held, middle, first), np.where(held, last, middle)
+    return first
 
 
 def may_collapse(posterior: GLMPosterior) -> bool:

@@ -273,6 +273,36 @@ def test_predictors_given_those_without_noise_have_the_exact_moments(likelihood,
 
 
 @pytest.mark.parametrize(("likelihood", "y", "sd"), LIKELIHOODS)
+@pytest.mark.parametrize("v", [-5000.0, -60.0, 60.0, 5000.0])
+def test_draws_end_however_far_predictors_are_from_their_rows(likelihood, y, sd, v):
+    """Proposals of the nearly normal latent variable are never accepted there, or wrongly."""
+    n, offset = 10_000, 0.7
+    noise = OwnNoise(np.full(n, y), np.full(n, sd**2), np.full(n, offset))
+    draws = noise.draw(np.full(n, v), np.random.default_rng(0))
+    # the log density is concave: its mode, and a grid about it
+    u, ys = np.linspace(-7000.0, 7000.0, 20_001), np.full(20_001, y)
+    for number in range(4):
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = likelihood.log_density((u + offset)[None, None], ys)[0]
+        value = value - 0.5 * np.square((u - v) / sd)
+        if number < 3:
+            near = np.flatnonzero(value > value.max() - 40.0)
+            u = np.linspace(u[max(near[0] - 1, 0)], u[near[-1] + 1], len(u))
+    density = np.exp(value - value.max())
+    density /= density.sum()
+    mean = density @ u
+    spread = np.sqrt(density @ np.square(u - mean))
+    slack = 0.02 if isinstance(likelihood, Binomial) and abs(v) < 100.0 else 0.0  # as above
+    assert draws.mean() == pytest.approx(mean, abs=(4.0 / np.sqrt(n) + slack) * spread)
+    assert draws.std() == pytest.approx(spread, rel=0.04 + slack)
+
+
+def test_draws_of_predictors_that_are_not_finite_end():
+    noise = OwnNoise(np.array([0.0, 3.0]), np.full(2, 64.0), np.zeros(2))
+    assert np.isnan(noise.draw(np.full(2, np.nan), np.random.default_rng(0))).all()
+
+
+@pytest.mark.parametrize(("likelihood", "y", "sd"), LIKELIHOODS)
 def test_scores_are_those_of_the_integrated_likelihood(likelihood, y, sd):
     y5 = np.full(5, y)
     v = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) * sd + latent_of(y5).mean
