@@ -40,6 +40,7 @@ _PROBE = 16  # rows whose errors tell those of others with as many nodes
 _FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _LARGEST_LOG = 60.0  # of a log variance in single precision
+_LARGEST_SINGLE = 100.0  # predictor whose error in single precision is below 5e-5
 _FARTHEST_IN_SINGLE = 1e15  # sds of an observation, whose square is in the range
 _DONE = -1
 
@@ -532,10 +533,14 @@ class PredictiveDistribution:
             return self._log_density(self.local(X, row_values), y)
 
         def of_labels(X: Array, row_values: RowValues, y: Array) -> Array:
-            eta = spread.predictors(_moved(spread.coordinates(X), row_values)).swapaxes(0, 1)
+            coordinates = _moved(spread.coordinates(X), row_values)
             codes, absent = self._codes(y)
+            eta = spread.predictors(coordinates).swapaxes(0, 1)
             values = likelihood.log_probability_draws(eta, self._own_draws, codes)
             values[absent] = -np.inf
+            rest = np.flatnonzero(np.abs(coordinates).max(axis=(0, 2)) > _LARGEST_SINGLE)
+            if len(rest):
+                values[rest] = log_likelihood_of(X[rest], row_values[rest], y[rest])
             return values
 
         def interpolated(X: Array, row_values: RowValues, y: Array) -> Array:

@@ -252,6 +252,18 @@ def test_probabilities_are_the_means_of_those_of_the_draws(name, n, fitted):
     np.testing.assert_allclose(found, p, rtol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [30.0, 1e6])
+@pytest.mark.parametrize("name", ["three", "ordered"])
+def test_log_likelihoods_of_labels_far_out_are_those_of_few_rows(name, scale, fitted):
+    model, rows, _ = classification(fitted, name, 300)
+    rows, labels = scale * rows, model.classes_[np.arange(300) % len(model.classes_)]
+    exact = np.concatenate([model.log_likelihood(rows[k::3], labels[k::3]) for k in range(3)])
+    exact = exact[np.argsort(np.concatenate([np.arange(k, 300, 3) for k in range(3)]))]
+    assert exact.min() < -0.1 * scale
+    found = model.log_likelihood(rows, labels)
+    np.testing.assert_allclose(found, exact, rtol=5e-5, atol=5e-5)
+
+
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_quantiles_and_intervals_of_probabilities_are_those_of_the_draws(name, n, fitted):
