@@ -570,6 +570,8 @@ def try_remedies(
 
     Combinations have at most three remedies; in each round the best two trials get another one.
     Remedies whose scales are learned come after the others of a round, and are added to one trial.
+    A round of combinations begins with functions of columns, which take least time, and ends with
+    the first trial without a misfit that is the best so far.
 
     Parameters
     ----------
@@ -611,7 +613,7 @@ def try_remedies(
                 one = Trial(remedies, estimator, added=added, group=group)
                 candidates.append((last, one))
         total = len(trials) + len(candidates)
-        candidates.sort(key=lambda pair: pair[1].remedies[-1].learns_scales)  # these last
+        candidates.sort(key=lambda pair: _delay(pair[1].remedies))
         for last, one in candidates:
             if _is_settled(one, last, trials):
                 continue
@@ -643,6 +645,8 @@ def try_remedies(
             if not failed and change > (-SMALL if opens else SMALL):
                 found = replace(misfit, estimator=one.estimator, fit=fit, checks=wrong)
                 step.append((trial, replace(found, names=columns)))
+                if number and not wrong and trial.gain == max(each.gain for each, _ in step):
+                    break
             elif not change > -SMALL:
                 harmful.add(one.remedies[-1].name)
         useful = [remedy for remedy in useful if remedy.name not in harmful]
@@ -653,16 +657,19 @@ def try_remedies(
     return trials
 
 
+def _delay(remedies: tuple[Remedy, ...]) -> tuple[bool, bool]:
+    """Key by which trials of a round are sorted, stably."""
+    *before, last = remedies
+    return last.learns_scales, bool(before) and last.terms is None
+
+
 def _is_settled(one: Trial, last: Trial, trials: list[Trial]) -> bool:
     """Whether squares of the columns have left no curvature, so that curves have none to find."""
     remedy = one.remedies[-1]
     if not (remedy.curves or remedy.terms is _splines):
         return False
-    squared = [
-        trial
-        for trial in trials
-        if trial.remedies[:-1] == last.remedies and trial.remedies[-1].terms is _squares
-    ]
+    names = {"squares of columns", *(each.name for each in last.remedies)}
+    squared = [trial for trial in trials if {each.name for each in trial.remedies} == names]
     return any(
         trial.helps(last)
         and not {check.kind for check in trial.checks if check.verdict == "misfit"} & remedy.kinds
