@@ -393,6 +393,18 @@ class PredictiveDistribution:
         share = self.share.astype(eta.dtype)
         return Mixture(self._with_own(eta), share, center, unit)
 
+    def _density_in_units(self, mixture: Mixture, y: Array) -> Callable[..., Array]:
+        """Log density of ``y (n,)`` in units, from local parameters and positions of rows."""
+        at = ((y - mixture.origin) / mixture.unit)[:, None]
+        near = np.abs(at).max(initial=0.0) < _FARTHEST_IN_SINGLE
+
+        def log_density(u: Array, rows: Array | slice) -> Array:
+            u = u if near else u.astype(float)
+            kernel = self.likelihood.bind(RowValues(at[rows]), u.dtype.type)
+            return kernel.derivatives(u, 0)[0]
+
+        return log_density
+
     def _by_nodes(
         self,
         function: Callable[..., Array],
@@ -558,9 +570,17 @@ class PredictiveDistribution:
                 values[rest] = log_likelihood_of(X[rest], row_values[rest], y[rest])
             return values
 
+        def in_units(X: Array, row_values: RowValues, y: Array) -> Array:
+            mixture = self._mixture_in_units(spread, X, row_values)
+            values = self._density_in_units(mixture, y)(mixture.u, slice(None))
+            return np.subtract(values, np.log(mixture.unit)[:, None], dtype=float)
+
         likelihood = self.likelihood
         if not self._many(X):
             return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
+        if self._has_units(row_values):
+            spread = self._spread(X)
+            return self._by_blocks(in_units, 8, X, row_values, y)
         if self.allows_quadrature and self.predictor.n_predictors == 1:
             spread, interpolation = self._spread(X), Interpolation(self._own_draws)
             return self._by_blocks(interpolated, 8, X, row_values, y)
@@ -594,15 +614,8 @@ class PredictiveDistribution:
             return mixture.log_mean(lambda u, rows: self._log_density(u, y[rows]))[:, None]
 
         def in_units(mixture: Mixture, y: Array) -> Array:
-            at = ((y - mixture.origin) / mixture.unit)[:, None]
-            near = np.abs(at).max(initial=0.0) < _FARTHEST_IN_SINGLE
-
-            def log_density(u: Array, rows: Array) -> Array:
-                u = u if near else u.astype(float)
-                kernel = self.likelihood.bind(RowValues(at[rows]), u.dtype.type)
-                return kernel.derivatives(u, 0)[0]
-
-            return (mixture.log_mean(log_density) - np.log(mixture.unit))[:, None]
+            density = self._density_in_units(mixture, y)
+            return (mixture.log_mean(density) - np.log(mixture.unit))[:, None]
 
         # with two predictors nodes for this error are as many as take the time of all draws
         if self._has_units(row_values):
@@ -796,7 +809,9 @@ class PredictiveDistribution:
             each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
             return np.stack(each, axis=1)
 
-        return self._among_all(self._by_blocks(quantiles_of, 2, X, row_values), 0.0)
+        each = self.predictor.n_draws * likelihood.n_classes
+        values = self._by_blocks(quantiles_of, 2, X, row_values, each=each)
+        return self._among_all(values, 0.0)
 
     def _label_likelihood(self) -> LabelLikelihood:
         if self.likelihood.totals:  # probabilities are of one trial

@@ -19,7 +19,9 @@ from skbayes_sgld._typing import Array
 
 _SIZES = (5, 7, 9, 12)  # numbers of nodes of a coordinate, tried in turn
 _NODES = 0.1  # nodes for each draw; with more, values under every draw cost less
-_ERROR = 2e-6  # largest estimated error, relative to sizes of values beyond 1; true ones are 1e-5
+_ERROR = 5e-6  # largest estimated error, relative to sizes of values beyond 1; true ones are 5e-5
+_SUM = 100.0  # largest sum of coefficients, relative likewise: single precision has 1e-7 of it
+_AT_ONCE = 8  # rows whose polynomials are computed together
 
 
 class Interpolation:
@@ -51,16 +53,14 @@ class Interpolation:
             to values ``(r, J)``.
         """
         middle, half = _interval(away)
-        x = np.subtract(away, middle[:, None], dtype=float)
-        x *= _inverse(half)[:, None]
+        x = away - middle[:, None].astype(away.dtype)
+        x /= _or_one(half)[:, None].astype(away.dtype)
         middle, left = center + middle, np.arange(len(x))
-        values = np.empty_like(x)
+        values = np.empty(x.shape)
         for size in self._sizes if len(x) else ():
             polynomials = self._of_size(size)
             powers, enough = polynomials.fit(middle[left], half[left], left, function)
-            if enough.all() and len(left) == len(x):
-                return polynomials.values(powers, x)
-            values[left[enough]] = polynomials.values(powers[enough], x[left[enough]])
+            polynomials.write(powers[enough], x, left[enough], values)
             left = left[~enough]
             if not len(left):
                 break
@@ -87,7 +87,7 @@ class _Polynomials:
         grid = np.array(list(product(self._x, repeat=m))).reshape(size**m, m)
         self._own_nodes = middle + half * grid
         own_transform, at_draws = np.ones((1, 1)), np.ones((1, len(own)))
-        for each in ((own - middle) * _inverse(half)).T:
+        for each in ((own - middle) / _or_one(half)).T:
             own_transform = np.kron(own_transform, self._transform)
             of_this = chebvander(each, size - 1).T
             at_draws = (at_draws[:, None] * of_this).reshape(-1, len(own))
@@ -123,23 +123,34 @@ class _Polynomials:
             # of rounding errors the rate may be above 1
             beyond = np.maximum(rate * second, last) * rate / (1.0 - np.minimum(rate, 0.9))
             error = beyond + absolute[:, self._total >= size].sum(axis=1)
-            least = 2.0 * absolute[:, 0, 0] - absolute.sum(axis=(1, 2))  # below all sizes of values
-            enough = error <= _ERROR * np.maximum(1.0, least)
+            total = absolute.sum(axis=(1, 2))
+            size_of = np.maximum(1.0, 2.0 * absolute[:, 0, 0] - total)  # at most that of any value
+            enough = (error <= _ERROR * size_of) & (total <= _SUM * size_of)
         kept = (self._total < size) & enough[:, None, None]
         return self._to_powers @ np.where(kept, found, 0.0), enough
 
-    def values(self, powers: Array, x: Array) -> Array:
-        """Values ``(r, S)`` of polynomials at the draws, whose standardised predictors are x."""
-        value = powers[:, -1, :1] * x
-        for degree in range(len(self._x) - 2, -1, -1):
-            count = self._counts[degree]
-            if count == 1:
-                value += powers[:, degree, :1]
-            else:
-                value += powers[:, degree, :count] @ self._at_draws[:count]
-            if degree:
-                value *= x
-        return value
+    def write(self, powers: Array, x: Array, rows: Array, values: Array) -> None:
+        """Write values of some rows at the draws, whose standardised predictors are ``x (n, S)``.
+
+        Horner's rule takes a few rows at once, so that its arrays stay in cache.
+        """
+        at_draws, last = self._at_draws.astype(x.dtype, copy=False), len(self._x) - 1
+        powers = powers.astype(x.dtype)
+        value, of_own = np.empty((2, _AT_ONCE, x.shape[1]), x.dtype)
+        for first in range(0, len(rows), _AT_ONCE):
+            part = rows[first : first + _AT_ONCE]
+            c, z = powers[first : first + _AT_ONCE], x[part]
+            v, own = value[: len(part)], of_own[: len(part)]
+            np.multiply(c[:, last, :1], z, out=v)
+            for degree in range(last - 1, -1, -1):
+                count = self._counts[degree]
+                if count == 1:
+                    v += c[:, degree, :1]
+                else:
+                    v += np.matmul(c[:, degree, :count], at_draws[:count], out=own)
+                if degree:
+                    v *= z
+            values[part] = v
 
 
 @cache
@@ -157,6 +168,6 @@ def _interval(values: Array) -> tuple[Array, Array]:
     return 0.5 * (low + high), 0.5 * (high - low)
 
 
-def _inverse(half: Array) -> Array:
-    """Inverses of half the lengths, which are 1 for length 0."""
-    return np.divide(1.0, half, where=half > 0.0, out=np.ones_like(half))
+def _or_one(half: Array) -> Array:
+    """Half the lengths of intervals, and 1 for those of length 0."""
+    return np.where(half > 0.0, half, 1.0)
