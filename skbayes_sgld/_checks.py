@@ -193,11 +193,17 @@ def naming(*arguments: str) -> Iterator[None]:
         raise kind(f"{' and '.join(arguments)}: {message}") from None
 
 
-def check_collected(value: Any, argument: str) -> None:
-    """Raise if a polars frame is lazy, so that its rows are not read yet."""
+def check_readable(value: Any, argument: str) -> None:
+    """Raise if a polars frame is lazy, or if values are masked: NumPy would read what is masked."""
     if type(value).__name__ == "LazyFrame":
         raise TypeError(
             f"{argument} is a LazyFrame, which has no rows yet; give {argument}.collect()."
+        )
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        row = int(np.argwhere(np.ma.getmaskarray(value))[0, 0])
+        raise ValueError(
+            f"{argument} has masked values, first in row {row}; leave such rows out, or fill them "
+            "in."
         )
 
 
@@ -247,7 +253,7 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
     **how : dict
         Arguments of ``sklearn.utils.check_array``.
     """
-    check_collected(value, argument)
+    check_readable(value, argument)
     how = {"dtype": np.float64, **how}
     with naming(argument), np.errstate(invalid="ignore"):  # sums of infinities
         array: Array = check_array(

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch, Tags
 
+from skbayes_sgld._checks import check_readable
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.estimators.fitted import Fitted
@@ -92,6 +93,7 @@ def fit_outputs(
     estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]
 ) -> Fitted:
     """Fit a copy of the estimator to each column of y: the attributes of all together."""
+    check_readable(y, "y")
     shape = np.asarray(y).shape
     n_outputs = shape[1]
     if not n_outputs:

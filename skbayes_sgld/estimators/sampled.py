@@ -12,6 +12,7 @@ from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._doors import Door
 from skbayes_sgld._random import draw_seed
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.diagnose import diagnose
@@ -244,7 +245,8 @@ class SampledEstimator(RunSettings, MixedEffects):
 
         The posterior is that of a single ``fit`` to all rows since the first call, with scales in
         the units of the first batch. ``forgetting`` multiplies the weights of all earlier
-        rows.
+        rows. The rows of an earlier ``fit`` do not count: after it batches begin anew, with a
+        warning.
 
         For a linear model with normal noise, sums of products are kept, and no rows. For other
         models rows are kept while they hold up to a million numbers; then their likelihood is
@@ -278,7 +280,15 @@ class SampledEstimator(RunSettings, MixedEffects):
 
     def _earlier(self) -> Stream:
         """Earlier batches: none after ``fit``."""
-        stream = None if self._fitted is None else self._fitted.stream
+        if self._fitted is None:
+            return Stream()
+        stream: Stream | None = self._fitted.stream
+        if stream is None:
+            warn(
+                "partial_fit begins anew: the rows that fit had do not count; give them to "
+                "partial_fit as the first batch, or clone the estimator for other rows.",
+                UserWarning,
+            )
         return Stream() if stream is None else stream
 
 

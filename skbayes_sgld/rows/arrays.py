@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skbayes_sgld._checks import check_collected, naming
+from skbayes_sgld._checks import check_readable, naming
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.row_values import RowValues
@@ -127,7 +127,7 @@ def check_fitted_columns(estimator: Any, X: Any) -> None:
 
 def checked_y(estimator: Any, y: Any, X: Any, numeric: bool) -> Array:
     """Observations, one for each row of X."""
-    check_collected(y, "y")
+    check_readable(y, "y")
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give "

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_collected, check_size, naming
+from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_readable, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
@@ -79,6 +79,7 @@ def check_numeric(y: Any) -> None:
 
 def check_weight(sample_weight: Any, X: Any) -> Array:
     """Weights as floats; raise if one is negative or all are zero."""
+    check_readable(sample_weight, "sample_weight")
     with naming("sample_weight"):
         weights = np.asarray(sample_weight)
         if weights.dtype.kind in "cmM" or _not_numbers(weights):
@@ -110,6 +111,7 @@ def one_a_row(row_values: Any, argument: str, X: Any) -> Array:
     """Numbers as floats, one for each row of X; a single number counts for all."""
     with naming("X"):
         n = _num_samples(X)
+    check_readable(row_values, argument)
     with naming(argument):
         values = np.asarray(row_values)
     values = np.full(n, values) if values.ndim == 0 else values
@@ -233,7 +235,7 @@ def check_real(X: Any) -> None:
 
     For a frame the error names the column. scikit-learn refuses complex arrays itself.
     """
-    check_collected(X, "X")
+    check_readable(X, "X")
     if hasattr(X, "columns"):
         _check_kinds(X)
         return

@@ -139,13 +139,14 @@ def test_sparse_batches_and_pickles_between_batches_go_on_alike(name):
 
 
 @shortly
-def test_fit_after_batches_starts_anew():
+def test_fit_after_batches_starts_anew_and_batches_after_a_fit_too_with_a_warning():
     y = TARGETS["linear"]
     model = stream("linear", 2, **SHORT)
     np.testing.assert_array_equal(
         model.fit(X[:50, :2], y[:50]).coef_, clone(model).fit(X[:50, :2], y[:50]).coef_
     )
-    again = model.partial_fit(X, y)
+    with pytest.warns(UserWarning, match="the rows that fit had do not count"):
+        again = model.partial_fit(X, y)
     np.testing.assert_array_equal(again.coef_, stream("linear", 1, **SHORT).coef_)
     assert again.n_features_in_ == D
 
@@ -211,6 +212,8 @@ def test_a_batch_of_several_outputs_is_refused_and_a_fit_of_them_ends_a_stream()
     both = np.column_stack([TARGETS["linear"], TARGETS["poisson"]])[:200]
     with pytest.raises(ValueError, match=r"y has shape \(200, 2\); partial_fit takes one output"):
         model.partial_fit(X[:200], both)
-    model.fit(X[:200], both).partial_fit(X[:200], TARGETS["linear"][:200])
+    model.fit(X[:200], both)
+    with pytest.warns(UserWarning, match="the rows that fit had do not count"):
+        model.partial_fit(X[:200], TARGETS["linear"][:200])
     alone = clone(model).partial_fit(X[:200], TARGETS["linear"][:200])
     np.testing.assert_array_equal(model.coef_, alone.coef_)

@@ -9,6 +9,7 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDMLPRegressor,
+    SGLDPoissonRegressor,
     effects,
 )
 
@@ -118,3 +119,32 @@ def test_frames_without_rows_yet_are_to_be_collected():
     for cls in (SGLDLinearRegression, SGLDLogisticRegression):
         with pytest.raises(TypeError, match=r"^y is a LazyFrame.*; give y\.collect\(\)"):
             cls().fit(GOOD, y)
+
+
+def test_masked_values_are_refused_by_the_name_of_their_argument():
+    """NumPy would read the numbers under the mask."""
+
+    def masked(values):
+        mask = np.zeros(values.shape, dtype=bool)
+        mask[3] = True
+        return np.ma.masked_array(values, mask=mask)
+
+    X, counts, ones = GOOD.to_numpy(), np.arange(30), np.ones(30)
+    model = SGLDPoissonRegressor(n_draws=20, n_chains=2, random_state=0)
+    model.fit(np.ma.masked_array(X), np.ma.masked_array(counts), exposure=ones)
+    calls = {
+        "X": lambda: model.predict(masked(X)),
+        "y": lambda: model.log_likelihood(X, masked(counts), exposure=ones),
+        "sample_weight": lambda: model.fit(X, counts, masked(ones)),
+        "exposure": lambda: model.predict(X, exposure=masked(ones)),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"^{name} has masked values, first in row 3"):
+            call()
+    for cls in (SGLDLinearRegression, SGLDLogisticRegression, SGLDMLPRegressor):
+        with pytest.raises(ValueError, match="^X has masked values"):
+            cls().fit(masked(X), counts % 2)
+        with pytest.raises(ValueError, match="^y has masked values"):
+            cls().fit(X, masked(counts % 2))
+    with pytest.raises(ValueError, match="^y has masked values"):
+        SGLDLinearRegression().fit(X, masked(np.column_stack([counts, ones])))
