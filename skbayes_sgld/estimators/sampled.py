@@ -276,19 +276,19 @@ class SampledEstimator(RunSettings, MixedEffects):
         ValueError, TypeError
             As for ``fit``, and if the number of columns changes or is 3,000 or more.
         """
-        return self._fit(X, y, sample_weight, by_row, partial(next_batch, self._earlier()))
-
-    def _earlier(self) -> Stream:
-        """Earlier batches: none after ``fit``."""
-        if self._fitted is None:
-            return Stream()
-        stream: Stream | None = self._fitted.stream
-        if stream is None:
+        after_fit = self._fitted is not None and self._fitted.stream is None
+        self._fit(X, y, sample_weight, by_row, partial(next_batch, self._earlier()))
+        if after_fit:
             warn(
-                "partial_fit begins anew: the rows that fit had do not count; give them to "
+                "partial_fit began anew: the rows that fit had do not count; give them to "
                 "partial_fit as the first batch, or clone the estimator for other rows.",
                 UserWarning,
             )
+        return self
+
+    def _earlier(self) -> Stream:
+        """Earlier batches: none after ``fit``."""
+        stream = None if self._fitted is None else self._fitted.stream
         return Stream() if stream is None else stream
 
 
