@@ -14,7 +14,7 @@ from skbayes_sgld import (
     _random,
     datasets,
 )
-from skbayes_sgld._random import as_random_state, check_seed, normals_of
+from skbayes_sgld._random import as_random_state, check_seed, draw_seed, normals_of
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.variational import BayesByBackprop
 from tests.marks import slow
@@ -96,6 +96,9 @@ def test_a_number_and_a_random_state_stand_for_what_they_always_did():
     np.testing.assert_array_equal(as_random_state(3).standard_normal(4), expected)
     given = np.random.RandomState(3)
     assert as_random_state(given) is given
+    for seed in (0, np.int64(3), 2**32 - 1):
+        expected = np.random.RandomState(seed).randint(2**31 - 1)
+        assert draw_seed(seed) == draw_seed(np.random.RandomState(seed)) == expected
 
 
 def test_a_users_seed_draws_no_probe():
