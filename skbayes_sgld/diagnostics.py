@@ -376,7 +376,8 @@ def _chance_rhat(ess: Array, n_chains: int, n_params: int) -> Array:
     return np.sqrt(1.0 + ratio * n_halves / ess)
 
 
-def _needed_ess(n_chains: int) -> int:
+def needed_ess(n_chains: int) -> int:
+    """Effective sample size that each parameter needs."""
     return MIN_ESS_PER_CHAIN * min(n_chains, 10)  # 1,000 are enough for any number of chains
 
 
@@ -389,7 +390,7 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
     sample size, by default that for this number of chains.
     """
     n_chains, n_draws, n_params = draws.shape
-    needed = _needed_ess(n_chains) if needed is None else needed
+    needed = needed_ess(n_chains) if needed is None else needed
     if n_draws < _FEWEST_SCREENED:
         return np.zeros(n_params, dtype=bool)
 
@@ -501,7 +502,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     n_chains, n_draws, n_params = draws.shape
     if n_draws < _MIN_DRAWS:
         return {"unknown": f"{n_draws} draws a chain are too few to judge"}
-    needed, each = _needed_ess(n_chains), -(-n_draws // n_walkers)
+    needed, each = needed_ess(n_chains), -(-n_draws // n_walkers)
     last = n_draws - (n_walkers - 1) * each  # the last walker may have fewer
     if last >= _FEWEST_SCREENED:
         alone = [draws[:, w * each : w * each + last] for w in range(n_walkers)]
@@ -575,7 +576,7 @@ def enough_draws(draws: Array) -> int:
     """Number of draws per chain that would be enough, at the effective sample size of these."""
     n_chains, n_draws, _ = draws.shape
     ess = max(least_ess(draws)[0], 1.0)
-    number = _needed_ess(n_chains) * max(2.0 / n_chains, n_draws / ess)
+    number = needed_ess(n_chains) * max(2.0 / n_chains, n_draws / ess)
     unit = 10.0 ** max(np.floor(np.log10(number)) - 1.0, 0.0)  # two digits, rounded up
     return int(np.ceil(number / unit - 1e-9) * unit)
 

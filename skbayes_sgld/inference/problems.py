@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import NoneType
+from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._doors import Door
-from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
+from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess, needed_ess
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, firmer_priors
 from skbayes_sgld.inference.mode_problems import TO_CROSS, mode_problems
@@ -28,7 +29,7 @@ OF_OWN_MODELS = Door("skbayes_sgld.own_models.problems", "find_problems")
 def find_problems(result: SamplingResult) -> list[str]:
     """Reasons not to rely on the draws, each with its figure and its remedy."""
     problems, choices = [], result.choices
-    apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
+    apart = _apart(result)
     if apart:
         problems.append(f"{'; '.join(apart.values())}; {_remedy(set(apart), result)}")
     step_size = choices["step_size"]
@@ -58,6 +59,15 @@ def find_problems(result: SamplingResult) -> list[str]:
     problems += energy_problem(result)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
+
+
+def _apart(result: SamplingResult) -> dict[str, str]:
+    """Convergence problems; none of enough draws from the posterior itself."""
+    sampler: Any = result.plan.run.sampler
+    n_chains, n_draws, _ = result.values.shape
+    if sampler.independent and n_chains * n_draws >= 2 * needed_ess(n_chains):
+        return {}
+    return convergence_problems(result.values, result.names, result.plan.n_walkers)
 
 
 def _remedy(apart: set[str], result: SamplingResult) -> str:

@@ -212,6 +212,7 @@ class Sampler(Algorithm):
 
     exact = False  # its draws have no bias at any step size
     adjusted = False  # accepts or rejects, and so is exact: see Adjusted
+    independent = False  # draws from the posterior itself, wherever the chain is: see Direct
     noise_gain = 1.0  # ratio of minibatch noise to injected noise, relative to SGLD's
 
     def __init_subclass__(cls) -> None:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.diagnostics import convergence_problems, effective_sample_size
 from skbayes_sgld.inference.parameterizations.noncentered import noncenter
 from skbayes_sgld.inference.strategies import direct
 from skbayes_sgld.likelihoods import NormalNoise
@@ -133,6 +134,18 @@ def test_the_diagnosis_says_that_draws_are_exact():
     assert diagnosis.acceptance == 1.0
     assert diagnosis.bias == diagnosis.halved_bias == 0.0
     assert not any("schedule" in note for note in diagnosis.notes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chains_that_are_not_compared_would_agree(seed):
+    result = SGLDLinearRegression(random_state=seed).fit(*data(n=200)).result_
+    assert not result.problems
+    assert not convergence_problems(result.values, result.names)
+
+
+def test_too_few_draws_are_told():
+    with pytest.warns(ConvergenceWarning, match="effective"):
+        SGLDLinearRegression(n_draws=20, random_state=0).fit(*data(n=200))
 
 
 def test_means_are_worth_more_than_those_of_independent_draws():

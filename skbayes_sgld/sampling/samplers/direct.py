@@ -25,7 +25,7 @@ class Direct(Sampler):
     mean; draws two steps apart are independent.
     """
 
-    exact = at_once = True
+    exact = at_once = independent = True
     _table: Any = field(init=False, default=None)  # set by the strategy; not a parameter
 
     @classmethod
