@@ -61,6 +61,16 @@ class CubicPosterior(BasePosterior):
         mean = self._theta + np.linalg.solve(self._inverse.T, move)
         return mean, self._inverse @ self._curvature @ self._inverse.T
 
+    def of_rows(self, theta: Array) -> Array:
+        """Log density ``(C,)`` of the rows themselves, each to single precision.
+
+        It takes half of the time of a design in single precision, which would be read once.
+        """
+        u = self._whole.row_sum().predictors(theta).astype(np.float32)
+        kernel = self._whole.likelihood.bind(self._whole.values, np.float32)
+        (value,) = kernel.derivatives(u, 0)
+        return value.sum(axis=1, dtype=float) + self._whole.log_prior(theta)
+
     @property
     def facts(self) -> Facts:
         """Facts about the whole posterior; no density reads its rows."""

@@ -105,6 +105,16 @@ def test_the_gradient_is_that_of_the_polynomial(width):
     )
 
 
+def test_the_density_of_the_rows_is_that_of_the_posterior():
+    rng, (X, y) = np.random.default_rng(0), counts(d=3)
+    of_rows = {"sample_weight": rng.random(len(y)), "offset": rng.standard_normal(len(y)) / 4.0}
+    posterior = GLMPosterior(X, y, Poisson(), Normal(2.5), **of_rows)
+    theta = 0.1 * rng.standard_normal((5, 4))
+    cubic = CubicPosterior(posterior, theta[0], 0.01 * np.eye(4))
+    found, expected = cubic.of_rows(theta), posterior.log_density(theta)
+    np.testing.assert_allclose(found - found[0], expected - expected[0], atol=2e-3)
+
+
 def test_the_density_of_a_position_depends_on_no_other():
     X, y = binary(n=5000, d=12)
     posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Normal(scale=1.0))

@@ -19,7 +19,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._timings import stage
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.planning.stand_in import error_of, exact_density
+from skbayes_sgld.inference.planning.stand_in import error_of
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
@@ -67,7 +67,7 @@ def _error(task: Task, cubic: CubicPosterior, center: Mode) -> float:
     theta = center.theta + moves
     level = cubic.log_density(theta) + 0.5 * np.square(normals).sum(axis=1)
     weight = np.exp(level - level.max())
-    return error_of(cubic, theta, exact_density(task.posterior, theta), 1.0, weight)
+    return error_of(cubic, theta, cubic.of_rows(theta), 1.0, weight)
 
 
 def _planned(task: Task, cubic: CubicPosterior, center: Mode, off: float) -> Plan | Task:
