@@ -204,7 +204,8 @@ def leave_out(
         Effective sample size over the number of draws; it sets the length of the smoothed tail.
     smooth : bool, default=True
         Whether to smooth the largest weights. Bounding them takes a hundredth of the time and is
-        enough for averages over many rows; ``pareto_k`` and ``log_density_with`` are then nan.
+        enough for averages over many rows; ``pareto_k``, ``log_density_with`` and, but of whole
+        numbers, ``log_density`` are then nan.
 
     Returns
     -------
@@ -215,29 +216,38 @@ def leave_out(
     power = np.broadcast_to(power, n)
     for rows in _blocks(n, n_draws):
         some = _chosen(data, rows)
-        log_weight, k[rows], without[rows], with_row[rows] = _left_out(
+        weight[rows], k[rows], without[rows], with_row[rows] = _left_out(
             predictive, some, power[rows], relative_ess, smooth
         )
-        np.exp(log_weight, out=weight[rows])
     return LeftOut(predictive, data, weight, k, without, with_row)
 
 
 def _left_out(
     predictive: Any, data: Data, power: Array, relative_ess: float, smooth: bool
 ) -> tuple[Array, Array, Array, Array]:
-    """Log weights ``(b, S)``, Pareto k, and log densities without each row and with it."""
-    values = predictive.log_likelihood(*data)
-    share = predictive.share
-    with_row = np.full(len(values), np.nan)
-    if smooth:
-        log_weight, k = weights_without(power[:, None] * values, share, relative_ess)
-        with_row = _log_sum(values + np.log(share))
-    else:  # bounded by the mean weight times the root of the number of draws
-        log_weight, k = _weights(power[:, None] * values, share), np.full(len(values), np.nan)
-        np.minimum(log_weight, -0.5 * np.log(len(share)), out=log_weight)
-        log_weight -= _log_sum(log_weight)[:, None]
+    """Weights ``(b, S)``, Pareto k, and log densities without each row and with it."""
+    values, share = predictive.log_likelihood(*data), predictive.share
+    if not smooth:
+        weight = _bounded_weights(power[:, None] * values, share)
+        k, without, with_row = np.full((3, len(values)), np.nan)
+        if predictive.likelihood.whole:  # the transforms of others do not need it
+            with np.errstate(divide="ignore"):
+                without = _log_sum(values + np.log(weight))
+        return weight, k, without, with_row
+    log_weight, k = weights_without(power[:, None] * values, share, relative_ess)
     # in logarithms, since the density under a draw of large weight may underflow
-    return log_weight, k, _log_sum(values + log_weight), with_row
+    without, with_row = _log_sum(values + log_weight), _log_sum(values + np.log(share))
+    return np.exp(log_weight), k, without, with_row
+
+
+def _bounded_weights(values: Array, share: Array) -> Array:
+    """Weights ``(b, S)`` without each row, at most the mean times the root of their number."""
+    with np.errstate(invalid="ignore"):
+        weight: Array = np.exp(values.min(axis=1, keepdims=True) - values) * share
+        weight /= weight.sum(axis=1, keepdims=True)
+        np.minimum(weight, 1.0 / np.sqrt(len(share)), out=weight)
+        weight /= weight.sum(axis=1, keepdims=True)
+    return weight
 
 
 def _weights(values: Array, share: Array) -> Array:

@@ -23,7 +23,7 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtr, chdtrc, chdtri
@@ -76,13 +76,6 @@ _NO_NOISE = (
 _OTHERS = "check_model(model, X, y) tries other models"
 
 
-class Group(NamedTuple):
-    """Median size of the normal scores of all rows or a third, and the smallest of p-values."""
-
-    spread: float
-    p: float
-
-
 def screen_size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     """Numbers of rows and draws of a screen; (0, 0) with too few rows."""
     if n_rows < 10:
@@ -129,9 +122,9 @@ def screen(
     score = residuals(loo, rng)
     inside = np.array([share_inside(below, most, coverage) for coverage in _COVERAGES])
     groups = [np.arange(len(score)), *by_mean(loo.fitted())]
-    each = [_group(score[rows], inside[:, rows]) for rows in groups]
+    p = [_least_p_value(score[rows], inside[:, rows]) for rows in groups]
     outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))
-    if min(outlier, _together(each[1:]), *(group.p for group in each)) >= _LEVEL:
+    if min(outlier, _together(p[1:]), *p) >= _LEVEL:
         return ""
     if likelihood.whole:
         ratio = float(np.mean(pearson(loo.y, mean, variance)))
@@ -140,7 +133,8 @@ def screen(
         fault = _NO_NOISE + noise_of_measurement(likelihood)
         if variance_is_given(model) or not noiseless(most):
             squares = pearson(loo.y, mean, variance)
-            fault = _noise_message(each, inside[0].mean(), squares, loo, model)
+            spreads = [float(np.median(np.abs(score[rows]))) for rows in groups[1:]]
+            fault = _noise_message(spreads, inside[0].mean(), squares, loo, model)
     fault = _prior_message(own_pull(), model) or fault
     share, *by_third = (f"{100 * inside[1, rows].mean():.0f}" for rows in groups)
     return (
@@ -169,14 +163,14 @@ def _spread_message(ratio: float, family: str) -> str:
 
 
 def _noise_message(
-    each: list[Group], central: float, squares: Array, loo: LeftOut, model: Any
+    spreads: list[float], central: float, squares: Array, loo: LeftOut, model: Any
 ) -> str:
     """Sentence on the kind of noise, with the setting that models it.
 
     Parameters
     ----------
-    each : list of Group
-        All rows, and each third of them.
+    spreads : list of float
+        Median size of the normal scores in each third of the rows.
     central : float
         Share of the rows inside their 50 % intervals.
     squares : ndarray of shape (m,)
@@ -193,7 +187,7 @@ def _noise_message(
             f"{100 * counts.max() / len(y):.0f} % of the rows have the same y; model apart "
             "whether y is this value, as by SGLDLogisticRegression, and the other rows"
         )
-    low, middle, high = (group.spread for group in each[1:])
+    low, middle, high = spreads
     ratio, given = float(squares.mean()), variance_is_given(model)
     heavy = given and ratio > _HEAVY * np.median(squares) / chdtri(1.0, 0.5)
     unequal = advice(model, noise_model="log_linear")
@@ -220,18 +214,18 @@ def _noise_message(
     return f"the tails are not normal, {half}{remedy}"
 
 
-def _group(score: Array, inside: Array) -> Group:
-    """Spread and least p-value of some rows, by normal scores and shares inside ``(2, n)``."""
+def _least_p_value(score: Array, inside: Array) -> float:
+    """Least p-value of some rows, by normal scores and shares inside ``(2, n)``."""
     n, total = len(score), float(np.square(score).sum())
     shares = zip(inside.sum(axis=1).tolist(), _COVERAGES, strict=True)
     p = [binomial_p_value(share, n, coverage) for share, coverage in shares]
     p.append(two_tailed(chdtr(n, total), chdtrc(n, total)))
-    return Group(float(np.median(np.abs(score))), min(p))
+    return min(p)
 
 
-def _together(thirds: list[Group]) -> float:
+def _together(thirds: list[float]) -> float:
     """P-value of disjoint groups together; each has had three tests (Bonferroni)."""
-    logs = sum(np.log(max(min(1.0, 3.0 * group.p), 1e-16)) for group in thirds)
+    logs = sum(np.log(max(min(1.0, 3.0 * p), 1e-16)) for p in thirds)
     return float(chdtrc(2.0 * len(thirds), -2.0 * logs))
 
 

@@ -575,14 +575,15 @@ class PredictiveDistribution:
             values = self._density_in_units(mixture, y)(mixture.u, slice(None))
             return np.subtract(values, np.log(mixture.unit)[:, None], dtype=float)
 
-        likelihood = self.likelihood
-        if not self._many(X):
+        likelihood, interpolation = self.likelihood, Interpolation(self._own_draws)
+        alone = self.allows_quadrature and self.predictor.n_predictors == 1
+        if not self._many(X) or (alone and not interpolation.pays):
             return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
         if self._has_units(row_values):
             spread = self._spread(X)
             return self._by_blocks(in_units, 8, X, row_values, y)
-        if self.allows_quadrature and self.predictor.n_predictors == 1:
-            spread, interpolation = self._spread(X), Interpolation(self._own_draws)
+        if alone:
+            spread = self._spread(X)
             return self._by_blocks(interpolated, 8, X, row_values, y)
         if isinstance(likelihood, LabelLikelihood):
             predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor

@@ -38,6 +38,11 @@ class Interpolation:
         self._sizes = [size for size in _SIZES if size ** (1 + own.shape[1]) <= most]
         self._of_size = cache(partial(_Polynomials, own))  # most rows need the first alone
 
+    @property
+    def pays(self) -> bool:
+        """Whether there are enough draws for any polynomials."""
+        return bool(self._sizes)
+
     def __call__(
         self, center: Array, away: Array, function: Callable[[Array, Array], Array]
     ) -> Array:

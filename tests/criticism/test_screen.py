@@ -347,7 +347,7 @@ def test_its_p_values_are_those_of_independent_normal_scores():
     def p_of(score):
         u = special.ndtr(score)
         shares = np.array([share_inside(u, u, level) for level in (0.5, 0.9)])
-        return screen._group(score, shares).p
+        return screen._least_p_value(score, shares)
 
     p = [p_of(rng.standard_normal(60)) for _ in range(4000)]
     assert 0.01 < np.mean(np.array(p) < 0.01) < 0.03  # the least of three
@@ -356,16 +356,15 @@ def test_its_p_values_are_those_of_independent_normal_scores():
 
 def test_thirds_are_judged_together_as_independent_tests_are():
     """By Fisher's method, of the least of three p-values of each third."""
-    parts = [screen.Group(1.0, p) for p in (0.01, 0.02, 0.2)]
     expected = stats.combine_pvalues([0.03, 0.06, 0.6]).pvalue
-    assert screen._together(parts) == pytest.approx(expected)
+    assert screen._together([0.01, 0.02, 0.2]) == pytest.approx(expected)
 
 
 def test_fit_tells_what_thirds_show_together():
     rng = np.random.default_rng(0)
     X = columns(rng, 100)
     for p, expected in [(1e-4, False), (1e-2, True)]:
-        with mock.patch.object(screen, "_group", lambda *of, p=p: screen.Group(1.0, p)):
+        with mock.patch.object(screen, "_least_p_value", lambda *of, p=p: p):
             model = SGLDLinearRegression(random_state=0)
             assert silently(lambda model=model: model.fit(X, unequal(rng, X, False))) is expected
 
