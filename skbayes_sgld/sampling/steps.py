@@ -107,7 +107,8 @@ class KeptDraws:
         if len(positions):
             new = slice(self._n_kept, self._n_kept + len(positions))
             self._draws[:, new] = positions.swapaxes(0, 1)
-            self._weights[new] = eta[list(self.within(len(eta)))]
+            kept = self.within(len(eta))
+            self._weights[new] = eta[kept.start :: kept.step]
             self._n_kept += len(positions)
         self.n_made += len(eta)
 

@@ -266,8 +266,8 @@ def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     The metric is that at the start of the last, short step: the curvature hardly changes along it.
     """
     at, last = posterior.expand(theta), np.inf
+    H, (metric, concave) = at.curvature, _damped(at.curvature)
     for _ in range(_MAX_STEPS):
-        metric, concave = _damped(at.curvature)
         step = metric.sqrt(metric.sqrt_t(at.grad[None]))[0]
         decrement = float(at.grad @ step)
         if decrement < tolerance and concave:
@@ -276,6 +276,8 @@ def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
         if last < _NEAR and decrement < _NEAR and concave:
             return Mode(at.theta, metric)  # the distance left is about the step's square
         last = decrement
+        if not np.array_equal(at.curvature, H):  # that of a normal density stays
+            H, (metric, concave) = at.curvature, _damped(at.curvature)
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
         "may be improper; give the coefficients a proper prior, such as prior='normal'."
