@@ -19,7 +19,9 @@ from skbayes_sgld.posterior.design import Design
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.row_sum import RowSum
 
-_FEWEST_NUMBERS = 2**19  # numbers of X below which levels are not looked for
+# Numbers of X below which levels are not looked for. From 2**17 on, fits of three classes take 0.85
+# to 1 of the time, and gradients of seven classes by 2,000 rows of 77 columns 0.8
+_FEWEST_NUMBERS = 2**17
 _FEWEST_LEVELS = 24  # columns of a factor, and their least share: else products take little longer
 _LEAST_SHARE = 0.5
 _LOOKED_AT = 512  # rows that decide where the search goes on
