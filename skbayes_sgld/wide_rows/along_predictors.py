@@ -20,6 +20,7 @@ from skbayes_sgld.inference.planning.lengths import (
     choose_n_draws,
     choose_thin,
     draws_in_time,
+    walkers_along_rows,
 )
 from skbayes_sgld.inference.planning.plans import chosen, draft, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import all_rows
@@ -119,9 +120,7 @@ def _lengths(task: Task, rows: Predictors, sampler: CollapsedHMC, step_size: flo
     work = rows.work_of_draw + rows.work * (sampler.gradients(step_size) + 2) / sampler.n_leaves
     n_draws = choose_n_draws(task, draws_in_time(task.settings.n_draws, work))
     n_burnin = choose_burnin(task, 1, "one trajectory, after those from the start")
-    n_walkers = 1
-    if task.may_have_walkers:
-        n_walkers = next((w for w in (16, 8, 4) if n_draws.value >= w**2), 1)
+    n_walkers = walkers_along_rows(task, n_draws.value)
     if n_draws.value < task.settings.n_draws:  # walkers of one length are joined without a copy
         n_draws = n_draws._replace(value=n_draws.value // n_walkers * n_walkers)
     return Lengths(n_draws, n_burnin, choose_thin(task.settings, 1.0), n_walkers)

@@ -34,6 +34,7 @@ from skbayes_sgld.inference.planning.lengths import (
     choose_n_draws,
     choose_thin,
     draws_in_time,
+    walkers_along_rows,
 )
 from skbayes_sgld.inference.planning.plans import chosen, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import RowsRead
@@ -201,9 +202,7 @@ def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[int, Len
     thin = choose_thin(task.settings, 1.0)
     automatic = ceil(_MEASURED / (step_size * n_kicks))
     n_burnin = choose_burnin(task, automatic, "an independent draw's worth, after the pilot")
-    n_walkers = 1
-    if task.may_have_walkers:
-        n_walkers = next((w for w in (16, 8, 4) if n_draws.value >= w**2), 4)
+    n_walkers = walkers_along_rows(task, n_draws.value)
     return n_kicks, Lengths(n_draws, n_burnin, thin, n_walkers)
 
 

@@ -26,6 +26,7 @@ from skbayes_sgld.inference.planning.lengths import (
     draws_in_time,
     expected_walkers,
     usual_burnin,
+    walkers_along_rows,
 )
 from skbayes_sgld.inference.planning.plans import chosen, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import RowsRead, reason_for_all_rows
@@ -161,10 +162,8 @@ def lengths_along(task: Task, tuned: AdaptedRun, in_time: int, collapsed: bool) 
     if len(tuned.found.ends):
         automatic = ceil(_draws_to_forget(tuned.run.sampler) * tuned.spacing)
         why = "until a tenth is left of the distances that the pilot's trajectories ended with"
-    n_burnin, n_walkers = choose_burnin(task, automatic, why), 1
-    if task.may_have_walkers:
-        most = (4,) if collapsed else (16, 8, 4)
-        n_walkers = next((w for w in most if n_draws.value >= w**2), 4)
+    n_burnin = choose_burnin(task, automatic, why)
+    n_walkers = walkers_along_rows(task, n_draws.value, 4 if collapsed else 16)
     return Lengths(n_draws, n_burnin, thin, n_walkers)
 
 

@@ -179,3 +179,13 @@ def most_walkers(
         k for k, share in largest_share.items() if k <= most and k * n_burnin <= share * n_steps
     )
     return next(usable, 1)
+
+
+def walkers_along_rows(task: Task, n_draws: int, most: int = 16) -> int:
+    """Number of walkers, at most ``most``, that share products with few rows a column.
+
+    Each makes at least as many draws as there are walkers.
+    """
+    if not task.may_have_walkers:
+        return 1
+    return next((w for w in (16, 8, 4) if w <= most and w**2 <= n_draws), 1)
