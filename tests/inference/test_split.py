@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.inference.planning.few_rows import error_of_slope
+from skbayes_sgld.inference.planning.stand_in import error_of_slope
 from skbayes_sgld.inference.planning.task import Finding
 from skbayes_sgld.inference.strategies import split
 from skbayes_sgld.inference.strategies.condensed import Condensed

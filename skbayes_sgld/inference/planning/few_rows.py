@@ -7,6 +7,7 @@ import numpy as np
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._typing import Array
+from skbayes_sgld.inference.planning.stand_in import error_of_slope
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.sampling.metric import Dense
@@ -136,19 +137,6 @@ def by_averages(
                 return few, off
             n_rows *= 2
     return None
-
-
-def error_of_slope(theta: Array, slope: Array, metric: Dense) -> float:
-    """Largest error of a mean, in sds, or of an sd, relative, by the slope of an error ``(S, P)``.
-
-    To first order they are covariances with the error of the log density, which for a normal
-    distribution are means of its derivatives (Stein 1981): of many parameters those are found from
-    few draws.
-    """
-    moves = metric.sqrt(metric.sqrt_t(slope)) / metric.marginal_sd
-    z = (theta - theta.mean(axis=0)) / metric.marginal_sd
-    both = np.concatenate([moves, 0.5 * z * moves], axis=1)
-    return float(np.abs(both.mean(axis=0)).max(initial=0.0))
 
 
 def uniform_of(seed: int) -> float:

@@ -50,6 +50,7 @@ class BehindWall(Strategy):
         """Plan in coordinates without a wall, if exactly one row makes one."""
         posterior = task.posterior
         assert isinstance(posterior, GLMPosterior)
+        # Langevin may have looked already; to look again takes 1 % of the fit
         row = wall_of(posterior, task.mode)
         if row is None:
             return task
