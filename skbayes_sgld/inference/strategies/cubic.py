@@ -62,6 +62,7 @@ class Cubic(Strategy):
 @stage("pilots")
 def _error(task: Task, cubic: CubicPosterior, center: Mode) -> float:
     """Largest error of a mean, in sds, or of an sd, relative."""
+    # from one stream: the 16 of normal_moves take 0.3 ms
     normals = ChainStreams(task.seed, FIRST_CHAIN).normals(_TESTS, center.theta.size)
     moves = center.metric.sqrt(normals)
     theta = center.theta + moves
