@@ -47,6 +47,11 @@ class RowKernel:
         functions = self.likelihood.log_density, self.likelihood.score, self.likelihood.curvature
         return [functions[order](u, self.y) for order in orders]
 
+    def total(self, u: Array) -> Array:
+        """Sum of the log densities ``(C,)``; a family may sum them without computing each."""
+        total: Array = self.derivatives(u, 0)[0].sum(axis=1, dtype=float)
+        return total
+
 
 class OffsetKernel(RowKernel):
     """Kernel that adds known offsets ``(..., B)`` to one local parameter."""
@@ -62,6 +67,11 @@ class OffsetKernel(RowKernel):
         """Log density and derivatives with the offset added."""
         u[:, self.position] += self.offset
         return self.kernel.derivatives(u, *orders)
+
+    def total(self, u: Array) -> Array:
+        """Sum of the log densities with the offset added."""
+        u[:, self.position] += self.offset
+        return self.kernel.total(u)
 
 
 class GivenKernel(RowKernel):

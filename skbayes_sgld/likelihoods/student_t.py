@@ -24,6 +24,9 @@ _START = 4.0  # degrees of freedom at which a search begins
 _MOST = 1000  # largest number of observations for the estimate at the start
 _NOTHING = -100.0  # log squared scale, relative to the median distance, of equal observations
 _WEAK = 1e-4  # weight of the prior at the start, relative to all rows
+# Degrees of freedom up to which sums in single precision are right to 1e-3 for 1,000 rows
+_ROUNDED = 300.0
+_FACTORS = 8  # of a product, whose logarithm is taken
 
 
 class StudentTKernel(RowKernel):
@@ -73,20 +76,50 @@ class StudentTKernel(RowKernel):
         return values
 
 
+    def total(self, u: Array) -> Array:
+        """Sum of the log densities, by logarithms of products of eight ``1 + z^2 / nu``.
+
+        4,000 densities of 600 rows take half of the time.
+        """
+        gamma, nu = first_of_equal(u[:, 1]), np.exp(clip_log(first_of_equal(u[:, 2])))
+        shared, n_rows = gamma.shape[1] == nu.shape[1] == 1, u.shape[-1]
+        # rounding of the sums grows with nu
+        if not (shared and nu.max() < _ROUNDED):
+            return super().total(u)
+        factors = self.y - u[:, 0]
+        whole = n_rows - n_rows % _FACTORS
+        with np.errstate(over="ignore"):
+            factors *= factors
+            factors *= np.exp(-gamma) / nu
+            factors += 1.0
+            products = np.multiply.reduce(factors[:, :whole].reshape(len(u), _FACTORS, -1), axis=1)
+        logs = np.log(products).sum(axis=1, dtype=float)
+        logs += np.log(factors[:, whole:]).sum(axis=1, dtype=float)
+        if not np.isfinite(logs).all():  # a product has overflowed
+            return super().total(u)
+        each = (_degree_terms(nu, 0) - 0.5 * gamma)[:, 0].astype(float)
+        total: Array = n_rows * each - 0.5 * (nu[:, 0] + 1.0) * logs
+        return total
+
+
 def _degree_terms(nu: Array, order: int) -> Array:
     """Constant c of the log density, or a derivative of it in log nu."""
     exact = nu.astype(float)
-    half = 0.5 * exact
     if order == 0:
-        value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI)
-        value += remainder(half + 0.5) - remainder(half)
+        value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI) + _rise(exact, 0)
     else:
-        rest = remainder(half, 1) - remainder(half + 0.5, 1)
-        value = 0.5 * exact * (np.log1p(1.0 / exact) - 1.0 / (exact + 1.0) + rest)
+        rest = np.log1p(1.0 / exact) - 1.0 / (exact + 1.0) - _rise(exact, 1)
+        value = 0.5 * exact * rest
     if order == 2:
-        rest = remainder(half + 0.5, 2) - remainder(half, 2)
-        value += 0.25 * np.square(exact) * rest - 0.5 * exact / np.square(exact + 1.0)
+        value += 0.25 * np.square(exact) * _rise(exact, 2)
+        value -= 0.5 * exact / np.square(exact + 1.0)
     return value.astype(nu.dtype)
+
+
+def _rise(nu: Array, order: int) -> Array:
+    """Increase of Stirling's remainder from ``nu / 2`` to ``(nu + 1) / 2``."""
+    before, after = remainder(0.5 * np.stack([nu, nu + 1.0]), order)
+    return np.asarray(after - before)
 
 
 @dataclass(eq=False, repr=False)

@@ -107,7 +107,10 @@ class RowSum:
             else:
                 block, u = self._single[0][rows], stacked @ self._single[1][:, rows]
             B = u.shape[-1]
-            sums = list(kernel.derivatives(u.reshape(-1, K, B)[:C], *orders))
+            u = u.reshape(-1, K, B)[:C]
+            if orders == (0,):
+                return [kernel.total(u)]
+            sums = list(kernel.derivatives(u, *orders))
             if 0 in orders:
                 sums[0] = sums[0].sum(axis=1, dtype=float)
             if 1 in orders:

@@ -216,6 +216,6 @@ def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
         # Effective draws per gradient of 32 positions, with path lengths 1.5, 2 and 2.8 (1,500 rows
         # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
         # squares
-        sampler = HMC(path_length=2.0, target_acceptance=0.8, n_points=n_points)
+        sampler = HMC(target_acceptance=0.8, n_points=n_points)
     sampler.most_steps = 1000  # the cost has been limited already
     return sampler

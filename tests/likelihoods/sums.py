@@ -80,9 +80,10 @@ def check_sums(posterior, theta, value, grad):
         (" in float32", posterior.rounded(density=True), ROUNDED, 1e-6 * size),
     ):
         found, slope = form.bind_value_and_grad()(theta)
-        apart = found - found[0] - (value - value[0])
-        of = f"bound log density{what}, by log_density or the kernel"
-        assert_derivative(apart, 0.0 * apart, of, rtol=of_value)
+        for each in (found, form.bind_log_density()(theta)):
+            apart = each - each[0] - (value - value[0])
+            of = f"bound log density{what}, by log_density or the kernel"
+            assert_derivative(apart, 0.0 * apart, of, rtol=of_value)
         for gradient in (slope, form.bind_grad()(theta)):
             of = f"bound gradient{what}, by score or the kernel"
             assert_derivative(gradient, grad, of, rtol=rtol)

@@ -44,10 +44,10 @@ from skbayes_sgld.sampling.tuning.adaptation import (
 from skbayes_sgld.sampling.tuning.mode import Center
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 
-# Autocorrelation time below which every long trajectory ends in a draw: 4,000 draws are then worth
-# 1,000 or more. Such trajectories lead beyond the centre, and two of them lead back: with 10
-# columns and a horseshoe a second trajectory a draw hardly adds effective draws
-_EVERY = 4.0
+# Autocorrelation time, as a noisy pilot measures it, below which every trajectory ends in a draw:
+# 4,000 draws are then worth 800 or more. Trajectories lead beyond the centre, and two of them lead
+# back: with 10 columns and a horseshoe a second trajectory a draw hardly adds effective draws
+_EVERY = 5.0
 
 
 class AcceptReject(Strategy):
@@ -96,8 +96,8 @@ class AdaptedRun:
     found : Adaptation
         Figures of the pilot. Chains of the run may start at its ``ends``, if there are any.
     spacing : float
-        Steps from draw to draw at which draws are nearly independent: the measured autocorrelation
-        time, minus 1, so that at a time of 1.6 every step is a draw; at most the affordable one.
+        Steps from draw to draw: 1 if the measured autocorrelation time is short, else that time
+        minus 1; at most the affordable one.
     most_spaced : int
         Largest affordable number of steps between draws.
     why_sampler, why_step_size : str
@@ -132,12 +132,10 @@ def adapt_run(task: Task, run: Run, center: Center, why: str, pilot: Pilot = USU
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
     expected = run.sampler.step_and_time(np.ones(mode.theta.size), run.step_size)[1]
-    # If a step is expensive, draws worth half of independent ones are the cheapest. At a time of
-    # 1.6 every step is a draw, worth 0.62; at 2.6 every second step is, worth 0.67. With a Laplace
-    # prior, 60 columns and 40 rows every step is then a draw: effective sample sizes of 1,200 to
-    # 1,800 of 4,000, errors of 5 to 9 % in the worst of 62 sds, and no bias over 20 seeds
+    # With a Laplace prior, 60 columns and 40 rows every step is a draw: effective sample sizes of
+    # 1,200 to 1,800 of 4,000, errors of 5 to 9 % in the worst of 62 sds, and no bias over 20 seeds
     spacing = adapted.autocorrelation - 1.0
-    if run.dynamics.facts.path_length is not None and adapted.autocorrelation < _EVERY:
+    if pilot is USUAL and adapted.autocorrelation < _EVERY:
         spacing = 1.0
     most = 400 / n_gradients  # slower mixing is reported as a problem
     # if there may be several modes, chains that start far apart find more of them

@@ -20,7 +20,7 @@ _TOGETHER = 32  # positions of a product, so that rounding does not depend on th
 # Numbers of the positions of an evaluation, whose arrays then stay in cache. Memory of larger ones
 # may go back to the system after each use: with 2**17, a gamma fit of 600 rows took 1.5 times as
 # long in half of the processes
-_NUMBERS = 2**15
+_NUMBERS = 2**16
 _PARTNER = ("theta", "value", "square"), ("partner", "partner_value", "partner_square")
 
 
