@@ -398,17 +398,27 @@ class _Averaged(CoefficientPrior):
     def __init__(self, prior: CoefficientPrior, spread: Array) -> None:
         self.prior, self.spread = prior, spread
 
-    def _average(self, function: Any) -> Array:
-        return sum(w * function(x * self.spread) for x, w in zip(_NODES, _WEIGHTS, strict=True))
-
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        return self._average(lambda error: self.prior.log_density(coef + error, gamma))
+        return self._average(self.prior.log_density(*self._at_nodes(coef, gamma)))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        return self._average(lambda error: self.prior.grad(coef + error, gamma)[0]), None
+        return self._average(self.prior.grad(*self._at_nodes(coef, gamma))[0]), None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        return self._average(lambda error: self.prior.curvature(coef + error, gamma)[0]), None, 0.0
+        nodes, _ = self._at_nodes(coef, None)
+        return self._average(self.prior.curvature(nodes, gamma)[0]), None, 0.0
+
+    def _at_nodes(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        """Coefficients ``coef (C, ...)`` and gamma ``(C,)`` at all S nodes: ``S C`` of each."""
+        shifts = _NODES.reshape(-1, *[1] * coef.ndim) * self.spread
+        gamma = gamma if gamma is None else np.tile(gamma, len(_NODES))
+        return (coef + shifts).reshape(-1, *coef.shape[1:]), gamma
+
+    def _average(self, values: Array) -> Array:
+        """Average over the nodes of ``values (S C, ...)``."""
+        by_node = values.reshape(len(_NODES), -1, *values.shape[1:])
+        weighted = by_node * _WEIGHTS.reshape(-1, *[1] * (by_node.ndim - 1))
+        return np.asarray(weighted.sum(axis=0))
 
 
 @dataclass(eq=False, repr=False)
