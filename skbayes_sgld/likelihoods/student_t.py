@@ -75,7 +75,6 @@ class StudentTKernel(RowKernel):
             values.append(as_matrices(rows))
         return values
 
-
     def total(self, u: Array) -> Array:
         """Sum of the log densities, by logarithms of products of eight ``1 + z^2 / nu``.
 

@@ -111,7 +111,8 @@ class SplitSteps(Strategy):
 
 def _draft(task: Task, why: str = "") -> tuple[Run, RowsRead]:
     """Run of trajectories in two step sizes, and its rows with the reason for them."""
-    run, rows_read = draft_adjusted(task, SplitHMC(path_length=1.8, n_points=3, target_acceptance=0.65))
+    sampler = SplitHMC(path_length=1.8, n_points=3, target_acceptance=0.65)
+    run, rows_read = draft_adjusted(task, sampler)
     return run, rows_read.because(why) if why else rows_read
 
 
