@@ -11,6 +11,7 @@ from skbayes_sgld import (
     SGLDGammaRegressor,
     SGLDLogisticRegression,
     SGLDNegativeBinomialRegressor,
+    SGLDPoissonRegressor,
 )
 from skbayes_sgld.inference.planning import few_rows
 from skbayes_sgld.inference.strategies import condensed
@@ -230,6 +231,34 @@ def test_steps_follow_the_rows_that_matter_if_batches_have_many_rows():
         sd = np.sqrt(np.average(np.square(values - exact), weights=weight))
         assert abs(exact - values.mean()) < 0.03 * sd
         assert values.std() == pytest.approx(sd, rel=0.03)
+
+
+@pytest.mark.parametrize("family", ["times", slow("counts")])
+def test_steps_follow_the_rows_that_matter_if_those_of_rare_levels_are_many(family):
+    rng = np.random.default_rng(0)
+    n, ranks = 8000, np.arange(1, 61)
+    level = rng.choice(60, n, p=1.0 / (ranks**2 * np.sum(1.0 / ranks**2)))
+    X = (level[:, None] == np.arange(1, 60)).astype(float)
+    X = np.column_stack([rng.standard_normal((n, 6)), X[:, X.any(axis=0)]])
+    eta = 0.4 * X[:, :20] @ rng.standard_normal(20)
+    if family == "times":
+        model, y = SGLDGammaRegressor(random_state=0), np.exp(eta) * rng.gamma(3.0, 1.0 / 3.0, n)
+    else:
+        model, y = SGLDPoissonRegressor(random_state=0), rng.poisson(np.exp(1.0 + eta))
+    plan = model.fit(X, y).result_.plan
+    few = plan.run.dynamics.posterior
+    assert isinstance(few, CondensedPosterior) and few.n_samples <= 1000
+    # weights of some draws by the density of all rows: what the few leave out
+    theta = model.result_.theta.reshape(-1, plan.posterior.n_params)[::4]
+    off = plan.posterior.log_density(theta) - few.log_density(theta)
+    weight = np.exp(off - off.mean())
+    weight /= weight.sum()
+    exact, mean = weight @ theta, theta.mean(axis=0)
+    sd = np.sqrt(weight @ np.square(theta - exact))
+    # Monte Carlo errors of the two differ by those of the weights alone
+    error = np.sqrt(np.square(weight - 1.0 / len(weight)) @ np.square(theta - mean)) / sd
+    assert np.all(np.abs(exact - mean) / sd < 0.025 + 4.0 * error)
+    assert np.all(np.abs(theta.std(axis=0) / sd - 1.0) < 0.025 + 4.0 * error)
 
 
 def test_all_rows_are_read_if_most_matter_and_nothing_is_wrong_with_steps(monkeypatch):
