@@ -4,7 +4,7 @@ One row far out, whose label is nearly certain on one side, lets the posterior f
 Steps of Langevin dynamics are then biased, and trajectories have to be short. In coordinates in
 which the row's predictor is nearly normal the usual strategies suit. A logistic regression with a
 row at 1,000 sds took six times as long with :class:`Condensed` (8,000 and 40,000 rows of 16
-columns).
+columns), one of beta-binomial totals four times.
 """
 
 from __future__ import annotations

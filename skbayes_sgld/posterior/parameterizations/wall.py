@@ -89,7 +89,8 @@ def behind_wall(
     Parameters
     ----------
     posterior : GLMPosterior
-        Of one linear predictor, without own parameters.
+        Of one linear predictor. Own parameters of its likelihood count at their values in
+        ``center`` for the quantiles, and as they are in the density.
     row : int
     center : ndarray of shape (P,)
         Mode of the posterior of all other rows.
@@ -98,12 +99,14 @@ def behind_wall(
     """
     part = posterior.take(np.array([row]))
     rows: Any = part.row_sum()
-    x = as_array(part.design_rows(slice(0, 1)))[0]
-    in_theta = (rows.coefficient_map.coefficients(np.eye(posterior.n_params)) @ x).ravel()
+    x = as_array(rows.design.block(slice(0, 1)))[0]
+    both = rows.coefficient_map.coefficients(np.vstack([np.eye(len(center)), center])) @ x
+    in_theta, at_center = both[:-1, 0], both[-1]
     sd = float(np.sqrt(in_theta @ covariance @ in_theta))
 
     def log_density(t: Array) -> Array:
-        u = (in_theta @ center + sd * t)[:, None, None]
+        u = np.tile(at_center[:, None], (len(t), 1, 1))
+        u[:, 0, 0] += sd * t
         return rows.kernel.derivatives(u, 0)[0][:, 0] - 0.5 * np.square(t)
 
     quantiles = normal_quantiles(log_density, Affine(np.zeros(1), np.eye(1)), 1.0)

@@ -29,8 +29,9 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _MOST_NEXT = 1000  # largest number of ``next_rows``
 # Leverage from which a row makes a wall. A label at 1,000 sds has 2.0 and 2.2 among 8,000 and
-# 40,000 balanced labels, 7 and 20 if one in 500 is positive; the only row of a category at most 1
-_WALL = 1.5
+# 40,000 balanced labels, 7 and 20 if one in 500 is positive, a beta-binomial total 1.4; the only
+# row of a category at most 1
+_WALL = 1.25
 _PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
 
@@ -101,12 +102,12 @@ def wall_of(posterior: BasePosterior, mode: Mode) -> int | None:
     """Row that bounds the posterior on one side; None if there is none, or more than one.
 
     The leverage of such a row is high within two sds of its predictor. None, too, in models of
-    several predictors or with parameters of the likelihood's own: it bounds more than one there.
+    several predictors: it bounds more than one there.
     """
-    if posterior.facts.n_own or posterior.facts.n_predictors != 1:
+    if posterior.facts.n_predictors != 1:
         return None
     leverages = posterior.leverages(mode.theta, mode.metric.sqrt(np.eye(mode.theta.size)), _WALL)
     if leverages is None:
         return None
-    rows = np.flatnonzero((leverages > _WALL).any(axis=0))
+    rows = np.flatnonzero(leverages[0] > _WALL)
     return int(rows[0]) if len(rows) == 1 else None
