@@ -37,9 +37,9 @@ _ON_BATCHES = f"on batches {_OFF}"
 _WALL = "a row bounds the posterior on one side"
 _LONG = 0.5  # shorter steps on batches cost more than trajectories on the rows that matter
 # Rows of a step, and their share of all, from which the rows that matter are looked for first. To
-# look takes about 80 passes over all rows, as many as 8,000 steps on 1 % of them. Fits of 8,000 rows
-# in fifty levels then take 0.14 (gamma), 0.3 (ordered classes) and 0.5 (Poisson) of the time, of
-# 40,000 rows 0.6; 300,000 rows of counts would take 1.3 times as long
+# look takes about 80 passes over all rows, as many as 8,000 steps on 1 % of them. 8,000 rows in
+# fifty levels then take 0.14 (gamma), 0.3 (ordered classes) and 0.5 (Poisson) of the time, 40,000
+# rows 0.6; 300,000 rows of counts would take 1.3 times as long
 _MANY, _SHARE = 320, 0.01
 
 
