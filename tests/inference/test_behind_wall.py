@@ -73,9 +73,7 @@ def test_the_map_has_its_inverse_its_jacobian_and_its_chain_rule():
 @pytest.mark.parametrize("family", ["labels", "times"])
 def test_the_posterior_is_nearly_normal_behind_the_wall(family):
     times = family == "times"
-    wall, posterior, mode = (
-        behind(*outlying_times(), Gamma()) if times else behind(*outlying()[:2])
-    )
+    wall, posterior, mode = behind(*outlying_times(), Gamma()) if times else behind(*outlying()[:2])
     z = np.random.default_rng(1).standard_normal((200, mode.theta.size))
     normal = -0.5 * np.square(z).sum(axis=1)
     theta = mode.theta + mode.metric.sqrt(z)
@@ -145,7 +143,7 @@ def test_counts_have_the_draws_of_hmc_on_all_rows():
 @pytest.mark.parametrize("family", ["times", "totals"])
 def test_an_own_parameter_and_the_others_have_the_draws_of_hmc_on_all_rows(family):
     X, y = outlying_times()
-    settings, given = {"random_state": 0}, {}
+    settings, given, n_draws = {"random_state": 0}, {}, 400
     estimator = SGLDGammaRegressor
     if family == "totals":
         rng = np.random.default_rng(1)
@@ -153,10 +151,10 @@ def test_an_own_parameter_and_the_others_have_the_draws_of_hmc_on_all_rows(famil
         p = expit(0.3 * X[:, 0])
         y, given = rng.binomial(trials, rng.beta(4.0 * p, 4.0 - 4.0 * p)), {"n_trials": trials}
         y[ROW] = trials[ROW]
-        estimator = SGLDBetaBinomialRegressor
+        estimator, n_draws = SGLDBetaBinomialRegressor, 50  # a gradient of all rows takes long
     model = estimator(**settings).fit(X, y, **given)
     assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
-    other = estimator(sampler="hmc", n_draws=400, **settings).fit(X, y, **given)
+    other = estimator(sampler="hmc", n_draws=n_draws, **settings).fit(X, y, **given)
     assert_same_moments(*(each.result_.draws.values for each in (model, other)))
 
 
