@@ -190,6 +190,8 @@ def share_inside(below: Array, most: Array, coverage: float) -> Array:
 
 def share_between(below: Array, most: Array, low: float, high: float) -> Array:
     """Share ``(m,)`` of each observation's transform between two numbers; nan if that is nan."""
+    if below is most:  # of a continuous y
+        return np.where(np.isnan(most), np.nan, (low <= most) & (most <= high))
     width = most - below
     part = np.minimum(most, high) - np.maximum(below, low)
     whole = (low <= most) & (most <= high)
