@@ -385,9 +385,9 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
     """Mask ``(n_params,)`` of the parameters that certainly have no convergence problem.
 
     If in doubt, a parameter is not in the mask. The screen compares the halves of the chains and
-    the means of batches, without ranks, autocorrelations or sorting: a default linear fit of the
-    diabetes data takes 19 ms with it and 29 ms without. ``needed`` is the sufficient effective
-    sample size, by default that for this number of chains.
+    the means of batches, without ranks, autocorrelations or sorting: 4,000 draws of 21 parameters
+    take 1 ms in place of 31. ``needed`` is the sufficient effective sample size, by default that
+    for this number of chains.
     """
     n_chains, n_draws, n_params = draws.shape
     needed = needed_ess(n_chains) if needed is None else needed
