@@ -181,7 +181,8 @@ def summed_crps(
     while np.any(at < high):
         left = np.where(at < middle, middle, high) - at  # y belongs to the upper side
         half = np.floor(np.minimum(np.minimum(at, top - at) / 8.0, sd / 5.0))
-        half = np.maximum(np.minimum(half, left // 2.0), 1.0)
+        # beyond 2^53 neighbouring floats are further apart than 1
+        half = np.maximum(np.minimum(half, left // 2.0), np.maximum(np.spacing(at), 1.0))
         n = np.minimum(2.0 * half, left)
         # sums of 1, x and x^2 over x = 0 ... n - 1
         first, second = 0.5 * n * (n - 1.0), (n - 1.0) * n * (2.0 * n - 1.0) / 6.0

@@ -130,6 +130,13 @@ def test_counts_that_pile_up_at_an_end_have_their_crps(law, top):
     assert_allclose(found, expected, rtol=0, atol=1e-4 * sd[0])
 
 
+def test_summed_crps_ends_where_neighbouring_floats_are_further_apart_than_sds():
+    """Panels of one number would not move the sum on from 1e17."""
+    mean, sd = np.array([1e17]), np.array([1.0])
+    found = summed_crps(lambda t: stats.norm.cdf(t, mean, sd), mean, mean, sd)
+    assert 0.0 <= found[0] <= np.spacing(1e17)
+
+
 # ---- intervals and quantiles --------------------------------------------------------------------
 
 
