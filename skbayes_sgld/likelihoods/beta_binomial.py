@@ -150,7 +150,7 @@ class BetaBinomial(Binomial):
         (a, b), out = self._shapes(u), np.zeros(k.shape)
         most = int(k.max())
         for first in range(0, most + 1, _STRETCH):
-            totals = as_totals(np.minimum(float(first), trials), trials)
+            totals = as_totals(np.minimum(float(first), trials[:, :1]), trials[:, :1])
             term = np.exp(self.log_density(u[:, :2], totals))
             out += np.where(first <= k, term, 0.0)
             for j in range(first, min(first + _STRETCH - 1, most)):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln, psi, zeta
+from scipy.special import gammaln, psi
 
 from skbayes_sgld._typing import Array
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
 _LARGE = 20.0  # argument from which the series is used
+_STEPS = 10  # by which trigamma moves an argument up, to where the series has 14 digits
 
 
 def remainder(x: Array, order: int = 0) -> Array:
@@ -47,7 +48,12 @@ def _exact(x: Array, order: int) -> Array:
         return gammaln(x) - (x - 0.5) * np.log(x) + x - 0.5 * LOG_2_PI
     if order == 1:
         return np.log(x) - 0.5 / x - psi(x)
-    return zeta(2.0, x) - 1.0 / x - 0.5 / np.square(x)
+    # SciPy's trigamma takes ten times as long
+    end = x + _STEPS
+    trigamma = _series(end, 2) + 1.0 / end + 0.5 / np.square(end)
+    for step in range(_STEPS):
+        trigamma += 1.0 / np.square(x + step)
+    return trigamma - 1.0 / x - 0.5 / np.square(x)
 
 
 def rise(k: Array, z: Array, order: int = 0) -> Array:

@@ -227,9 +227,12 @@ class GroupEffects(Term):
         """Add the effects of each row's label."""
         codes, values = self.codes(X), self.values(X)
         known = codes >= 0
-        at = codes[known].astype(np.int64)
-        for effect, value in zip(effects, values.T, strict=True):
-            eta[known] += value[known, None] * effect[at]
+        seen = slice(None) if known.all() else known  # a mask of all takes twice as long
+        at = codes[seen].astype(np.int64)
+        for effect, value in zip(effects, values[seen].T, strict=True):
+            part = effect[at]
+            part *= value[:, None]
+            eta[seen] += part
         for code in np.unique(codes[codes < POPULATION]):
             rows = codes == code
             eta[rows] += values[rows] @ drawn(code)

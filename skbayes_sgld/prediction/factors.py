@@ -282,7 +282,9 @@ def different(column: pd.Series) -> list[Any]:
 
 def _distinct(column: pd.Series) -> list[Any]:
     """Different numbers of a column, ordered, in its own type."""
-    return sorted(value for value in column.dropna().unique() if np.isfinite(value))
+    values = column.dropna().unique()
+    values = values[np.isfinite(values.astype(float))]
+    return list(values[values.argsort()])
 
 
 def _ordered(column: pd.Series) -> list[Any]:
