@@ -238,6 +238,11 @@ class Settings(RunSettings):
         return self.automatic and self.may_take_all_rows and self.clip is None
 
     @property
+    def all_left_to_tuning(self) -> bool:
+        """Whether no rows are asked for either, not even all of them."""
+        return self.left_to_tuning and self.gradient is AUTO
+
+    @property
     def uses_curvature(self) -> bool:
         """Whether the metric is the inverse curvature at the mode."""
         return self.preconditioner is AUTO or self.preconditioner.uses_curvature

@@ -78,7 +78,7 @@ def tunes_named(settings: Settings) -> bool:
 
 def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, RowsRead]:
     """Run on all rows, in single precision if that is safe, and its choice of rows."""
-    if task.settings.left_to_tuning and task.settings.gradient is AUTO:
+    if task.settings.all_left_to_tuning:
         rows_read = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
     else:
         rows_read = rows_of_settings(task, sampler, task.mode)

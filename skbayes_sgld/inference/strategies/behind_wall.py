@@ -19,7 +19,6 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.plans import draft
 from skbayes_sgld.inference.planning.rows_read import cheapest_rows
 from skbayes_sgld.inference.planning.task import Task
-from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.langevin import steps_on_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -41,9 +40,9 @@ class BehindWall(Strategy):
     def suits(cls, task: Task) -> bool:
         """Whether Langevin steps are biased or read many rows."""
         settings = task.settings
-        left = settings.left_to_tuning and settings.gradient is AUTO and settings.clip is None
+        left = settings.all_left_to_tuning and settings.tau == 1.0
         found = task.finding is not None or task.rows_read is not None
-        return left and settings.tau == 1.0 and found and task.posterior.n_params <= MAX_DENSE
+        return left and found and task.posterior.n_params <= MAX_DENSE
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:

@@ -29,7 +29,6 @@ from skbayes_sgld.inference.planning.plans import draft
 from skbayes_sgld.inference.planning.rows_read import all_rows
 from skbayes_sgld.inference.planning.stand_in import error_of, exact_density, normal_moves
 from skbayes_sgld.inference.planning.task import Finding, Task
-from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.accept_reject import (
     adapt_run,
     draft_adjusted,
@@ -64,8 +63,7 @@ class Condensed(Strategy):
     @classmethod
     def suits(cls, task: Task) -> bool:
         """Whether Langevin steps are biased or read many rows, and no rows are asked for."""
-        settings = task.settings
-        left = settings.left_to_tuning and settings.gradient is AUTO
+        left = task.settings.all_left_to_tuning
         return left and (task.finding is not None or task.rows_read is not None)
 
     @classmethod

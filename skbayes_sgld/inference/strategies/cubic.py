@@ -21,7 +21,6 @@ from skbayes_sgld._timings import stage
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.stand_in import error_of
 from skbayes_sgld.inference.planning.task import Task
-from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.posterior.cubic import CubicPosterior
@@ -42,7 +41,7 @@ class Cubic(Strategy):
         """Whether the prior is normal, and all is left to the tuning, at a temperature of 1."""
         posterior: Any = task.posterior
         settings = task.settings
-        left = settings.left_to_tuning and settings.gradient is AUTO and task.finding is None
+        left = settings.all_left_to_tuning and task.finding is None
         return left and settings.is_steady and settings.tau == 1.0 and posterior.linear_prior.normal
 
     @classmethod

@@ -30,7 +30,6 @@ from skbayes_sgld.inference.planning.plans import chosen, draft, finish
 from skbayes_sgld.inference.planning.rows_read import RowsRead
 from skbayes_sgld.inference.planning.starts import choose_start
 from skbayes_sgld.inference.planning.task import Task
-from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.posterior.averaged import (
     AveragedRows,
@@ -85,7 +84,7 @@ class NearlyNormal(Strategy):
         """Whether the prior is normal, and all is left to the tuning, at a temperature of 1."""
         posterior: Any = task.posterior
         settings = task.settings
-        left = settings.left_to_tuning and settings.gradient is AUTO and settings.tau == 1.0
+        left = settings.all_left_to_tuning and settings.tau == 1.0
         if not (left and task.finding is None and posterior.linear_prior.normal):
             return False
         return bool(posterior.rounded() is not posterior)

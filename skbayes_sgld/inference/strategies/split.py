@@ -26,7 +26,6 @@ from skbayes_sgld.inference.planning.few_rows import (
 )
 from skbayes_sgld.inference.planning.rows_read import RowsRead
 from skbayes_sgld.inference.planning.task import Task
-from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.accept_reject import (
     AdaptedRun,
     adapt_run,
@@ -63,7 +62,7 @@ class SplitSteps(Strategy):
     def suits(cls, task: Task) -> bool:
         """Whether Langevin steps are biased, and trajectories on all rows are expensive."""
         settings, facts, posterior = task.settings, task.facts, task.posterior
-        left = settings.left_to_tuning and settings.gradient is AUTO and settings.clip is None
+        left = settings.all_left_to_tuning
         smooth = facts.light_tailed and not facts.n_own and posterior.n_params <= MAX_DENSE
         costly = posterior.n_samples * posterior.n_params > _EXPENSIVE
         return left and task.finding is not None and smooth and costly
@@ -111,6 +110,8 @@ class SplitSteps(Strategy):
 
 def _draft(task: Task, why: str = "") -> tuple[Run, RowsRead]:
     """Run of trajectories in two step sizes, and its rows with the reason for them."""
+    # Two gradients a draw. With one, at the same length, the least effective sample size of seven
+    # classes by 77 columns falls from 650 of 4,000 draws to 140 to 300
     sampler = SplitHMC(path_length=1.8, n_points=3, target_acceptance=0.65)
     run, rows_read = draft_adjusted(task, sampler)
     return run, rows_read.because(why) if why else rows_read
