@@ -219,7 +219,7 @@ def test_draws_of_walkers_follow_one_another():
 def test_costly_trajectories_are_as_many_as_the_time_allows(cost, time, n_trajectories, n_points):
     """``cost`` of a trajectory in units of that of which 1,000 draws are in time."""
     posterior = MODELS["dense"]
-    run = make_run(posterior, sampler=HMC(), step_size=0.2)
+    run = make_run(posterior, sampler=HMC(path_length=1.8), step_size=0.2)
     task = Task.of(posterior, Settings.of(SGLDLogisticRegression()), seed=0)
     pilot = Adaptation(None, 0.2, 0.8, time, np.zeros((0, posterior.n_params)), n_settling=22)
     tuned = AdaptedRun(run, pilot, 3.0, 100, "", "")
