@@ -4,6 +4,7 @@ import pickle
 import re
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -1014,3 +1015,47 @@ def test_rows_that_do_not_fit_into_memory_are_refused_before_it_is_taken(monkeyp
     with pytest.raises(MemoryError, match=r"400 rows and 1,000 draws of each takes .* GB"):
         check_model(model, X, y, n_rows=None)
     assert check_model(model, X, y, n_rows=20, remedies=False) is not None
+
+
+def test_a_round_of_combinations_ends_with_the_best_trial_without_a_misfit(monkeypatch):
+    """Squares and products mend all: other noise beside one of them, and splines, are not tried."""
+    names = ["noise_distribution='student_t'", "squares of columns", "splines of columns"]
+    names.append("products of columns")
+    some = [one for one in remedies.REMEDIES if one.name in names]
+    found = {
+        kind: Check(kind, kind, 9.0, 0.0, 1.0, 0.0, verdict="misfit", **where)
+        for kind, where in {
+            "curvature": {"column": 0},
+            "interaction": {"columns": (0, 1)},
+            "tails": {},
+        }.items()
+    }
+    gains = {names[0]: 1.0, names[1]: 3.0, names[2]: 1.5, names[3]: 2.0}
+    mended = {names[1]: "curvature", names[2]: "curvature", names[3]: "interaction"}
+
+    def scored(estimator, data, rows, *_):
+        left = {*found} - {mended.get(name) for name in estimator}
+        left -= {"tails"} if len(left) == 1 else set()
+        each = np.random.default_rng(0).normal(sum(gains[name] for name in estimator), size=50)
+        return each, [found[kind] for kind in left], "", None, 0.0, ["a", "b"]
+
+    monkeypatch.setattr(remedies, "REMEDIES", some)
+    monkeypatch.setattr(remedies, "build", lambda remedy, misfit: (*misfit.estimator, remedy.name))
+    monkeypatch.setattr(remedies, "_scored", scored)
+    fit = SimpleNamespace(counted=np.arange(50))
+    misfit = Misfit((), fit, [*found.values()], ["a", "b"])
+    data = np.zeros((50, 2)), np.zeros(50), {}
+    trials = remedies.try_remedies(
+        misfit, "numbers", np.arange(50), np.zeros(50), data, 0, lambda name, total: None
+    )
+    assert [len(trial.remedies) for trial in trials] == [1, 1, 1, 2]  # splines have none to mend
+    assert trials[-1].name == "squares of columns, products of columns"
+    assert trials[-1].wrong == 0
+    (squares, splines, products) = (
+        next(one for one in some if one.name == name) for name in names[1:]
+    )
+    base = Trial((products,), each=np.zeros(50), wrong=1)
+    # in any order
+    both = Trial((squares, products), each=np.ones(50), wrong=0)
+    assert remedies._is_settled(Trial((products, splines)), base, [both])
+    assert not remedies._is_settled(Trial((products, splines)), base, [])
