@@ -38,10 +38,10 @@ class BehindWall(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether Langevin steps are biased or read many rows."""
-        settings = task.settings
+        """Whether Langevin steps are biased; or read many rows, of which one at most matters."""
+        settings, read = task.settings, task.rows_read
         left = settings.all_left_to_tuning and settings.tau == 1.0
-        found = task.finding is not None or task.rows_read is not None
+        found = task.finding is not None or (read is not None and read.posterior.n_always <= 1)
         return left and found and task.posterior.n_params <= MAX_DENSE
 
     @classmethod
