@@ -58,7 +58,7 @@ _MOST_BIAS = 0.004  # of the sds, on average
 # columns, 99 of them one-hot), 0.23 +- 0.09 % (1,000 of 400, a prior of scale 3), 0.10 +- 0.07 %
 # (2,400 of 600), and where heat is the larger part, -0.08 +- 0.05 % (1,500 of 500, 199 of them
 # one-hot) and -0.10 +- 0.06 % (900 of 500, weights from 0.1 to 8)
-_SHRINKAGE = 0.006
+_SHRINKAGE = 0.009
 _TRIES = 5
 _QUARTER = 1.6  # time of a quarter of a period, after which a start near the centre is forgotten
 _MEASURED = 2.0  # time for which walkers measure the heat, and until momenta are forgotten
@@ -66,6 +66,7 @@ _TIME = 2.3  # integrated autocorrelation time of a mean between steep walls, wh
 # Effective draws of a chain, of which the worst parameter has a fifth fewer; and of one whose
 # gradients take few multiplications
 _ENOUGH, _MORE, _FEW = 145, 250, 4e6
+_LESS = 0.25  # of a turn: with one turn, where no wall is steep, all parameters have as many
 
 
 class Settled(NamedTuple):
@@ -100,8 +101,8 @@ def kinetic_plan(
     found = settle(rows, run.sampler, float(run.dynamics.temperature), task.seed)
     if found is None:
         return None
-    n_kicks, lengths = _lengths(task, rows, found.step_size)
-    run = replace(run, sampler=KineticLangevin(n_kicks=n_kicks))
+    sampler, lengths = _lengths(task, rows, found.step_size)
+    run = replace(run, sampler=sampler)
     run = with_first_step(run, found.step_size)
     reason = f"sds are off by about {found.bias:.1%}, by a pilot's heat and the steepest rows"
     return finish(
@@ -181,7 +182,8 @@ def _walk(
     work, n_kicks = -rest(z, momentum), ceil(time / step_size)
     for _ in range(n_kicks):
         before, at = momentum, z
-        z, momentum, force = sampler.kicked(rows, z, momentum, step_size, draw())
+        z, momentum, force = sampler.kick(rows, z, momentum, step_size)
+        z, momentum = sampler.refresh(z, momentum, step_size, draw())
         kick = step_size * (force + at)
         work += _dot(kick, before + 0.5 * kick)
     return z, momentum, (work + rest(z, momentum)) / (n_kicks * step_size)
@@ -192,18 +194,20 @@ def _dot(a: Array, b: Array) -> Array:
     return np.einsum("cp,cp->c", a, b, dtype=float)
 
 
-def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[int, Lengths]:
-    """Kicks between draws, and lengths of the run."""
-    n_asked = task.settings.n_draws
+def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[KineticLangevin, Lengths]:
+    """Sampler, with its turns from draw to draw, and lengths of the run."""
+    n_asked, turn = task.settings.n_draws, 0.5 * step_size
     enough = _MORE if rows.work_of(1) < _FEW else _ENOUGH
     # few draws are nearly independent
-    n_kicks = ceil(min(2.0, enough / n_asked) * _TIME / step_size)
-    n_draws = choose_n_draws(task, draws_in_time(n_asked, rows.work_of(n_kicks)))
+    n_turns = max(1, ceil(min(2.0, enough / n_asked) * _TIME / turn - _LESS))
+    sampler = KineticLangevin(n_turns=n_turns)
+    work = 0.5 * n_turns * rows.work_of(1)
+    n_draws = choose_n_draws(task, draws_in_time(n_asked, work))
     thin = choose_thin(task.settings, 1.0)
-    automatic = ceil(_MEASURED / (step_size * n_kicks))
+    automatic = ceil(_MEASURED / (turn * n_turns))
     n_burnin = choose_burnin(task, automatic, "an independent draw's worth, after the pilot")
     n_walkers = walkers_along_rows(task, n_draws.value)
-    return n_kicks, Lengths(n_draws, n_burnin, thin, n_walkers)
+    return sampler, Lengths(n_draws, n_burnin, thin, n_walkers)
 
 
 def _starts(

@@ -1,5 +1,7 @@
 """Kinetic Langevin dynamics along whitened rows: no rejections, and a bias that is measured."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -21,21 +23,23 @@ class NormalRows:
 
 
 def walk(rows, z, step_size, n_kicks, friction=0.5, seed=0):
-    """Positions ``(n_kicks, C, P)`` of chains."""
+    """Positions ``(2 n_kicks, C, P)`` of chains after each rotation."""
     rng, sampler = np.random.default_rng(seed), KineticLangevin(friction)
     momentum, path = rng.standard_normal(z.shape), []
     for _ in range(n_kicks):
         noise = rng.standard_normal(z.shape)
-        z, momentum, _ = sampler.kicked(rows, z, momentum, step_size, noise)
+        z, momentum, _ = sampler.kick(rows, z, momentum, step_size)
+        path.append(z)
+        z, momentum = sampler.refresh(z, momentum, step_size, noise)
         path.append(z)
     return np.array(path)
 
 
 @pytest.mark.parametrize("friction", [0.5, 2.0])
 def test_draws_of_a_normal_distribution_are_exact_at_any_step(friction):
-    path = walk(NormalRows(), np.zeros((4000, 2)), 1.3, 30, friction)[-1]
-    assert np.square(path).mean() == pytest.approx(1.0, abs=4 * np.sqrt(2 / 8000))
-    assert path.mean() == pytest.approx(0.0, abs=4 / np.sqrt(8000))
+    for draws in walk(NormalRows(), np.zeros((4000, 2)), 1.3, 30, friction)[-2:]:
+        assert np.square(draws).mean() == pytest.approx(1.0, abs=4 * np.sqrt(2 / 8000))
+        assert draws.mean() == pytest.approx(0.0, abs=4 / np.sqrt(8000))
 
 
 def test_means_of_a_normal_distribution_have_the_autocorrelation_time_of_the_friction():
@@ -65,7 +69,7 @@ def test_draws_have_the_moments_of_quadrature():
     posterior = small_posterior()
     mean, cov = moments_by_quadrature(posterior)
     rows = WhitenedRows(posterior, np.zeros(2), np.full(6, 0.02))
-    path = walk(rows, np.zeros((64, 2)), 0.4, 1500)[50:]
+    path = walk(rows, np.zeros((64, 2)), 0.4, 1500)[100:]
     draws = rows.locate(path.reshape(-1, 2))
     sds = np.sqrt(np.diagonal(cov))
     # 64 x 580 units of time, of which two are an independent draw
@@ -97,6 +101,22 @@ def test_a_row_far_from_its_wall_is_not_steep():
         for shift in (0.0, 10.0)
     )
     assert far.steepness() < 1e-3 * near.steepness()
+
+
+def test_draws_may_follow_every_rotation_or_some():
+    posterior = small_posterior()
+    rows = WhitenedRows(posterior, np.zeros(2), np.full(6, 0.02))
+    dynamics = SimpleNamespace(whitened=rows)
+    normals = np.random.default_rng(0).standard_normal((3, 1, 2))
+    ends = []
+    for n_turns, n_steps in ((1, 6), (2, 3)):
+        sampler = KineticLangevin(n_turns=n_turns)
+        state = sampler.init(np.zeros((1, 2)))
+        state.update(z=np.ones((1, 2), np.float32), momentum=np.ones((1, 2), np.float32))
+        for t in range(n_steps):
+            sampler.step(state, 0.4, normals[t * n_turns // 2], None, dynamics)
+        ends.append(state["theta"])
+    np.testing.assert_array_equal(ends[0], ends[1])
 
 
 def wide_labels(n=320, d=300):
