@@ -53,11 +53,14 @@ from skbayes_sgld.wide_rows.whitened import WhitenedRows
 # steepness times h^2, in sds, and the mean of the predictor by a hundredth of that
 _FIRST_STEP, _LONGEST = 0.63, 0.6
 _MOST_BIAS = 0.004  # of the sds, on average
-# Bias of the sds without heat, over the square of the step and the steepness, at most. Where it
-# says that sds are too small by 0.24 %, long runs that reject find 0.18 +- 0.06 % (900 rows of 500
+# Bias of the sds without heat, over the square of the step and the steepness, at most: 0.006 at the
+# ends of steps and 0.012 in their middle, where up to half of the draws are. Where the former says
+# that sds are too small by 0.24 %, long runs that reject find 0.18 +- 0.06 % (900 rows of 500
 # columns, 99 of them one-hot), 0.23 +- 0.09 % (1,000 of 400, a prior of scale 3), 0.10 +- 0.07 %
 # (2,400 of 600), and where heat is the larger part, -0.08 +- 0.05 % (1,500 of 500, 199 of them
-# one-hot) and -0.10 +- 0.06 % (900 of 500, weights from 0.1 to 8)
+# one-hot) and -0.10 +- 0.06 % (900 of 500, weights from 0.1 to 8). In the middle of the same steps
+# sds are smaller by another 0.17 % (5,000 of 1,000), and by -0.03 to 0.01 % on seven tables of 900
+# rows
 _SHRINKAGE = 0.009
 _TRIES = 5
 _QUARTER = 1.6  # time of a quarter of a period, after which a start near the centre is forgotten
@@ -66,7 +69,7 @@ _TIME = 2.3  # integrated autocorrelation time of a mean between steep walls, wh
 # Effective draws of a chain, of which the worst parameter has a fifth fewer; and of one whose
 # gradients take few multiplications
 _ENOUGH, _MORE, _FEW = 145, 250, 4e6
-_LESS = 0.25  # of a turn: with one turn, where no wall is steep, all parameters have as many
+_LEAST = 0.8  # share of these that is enough where no wall is steep: all parameters have as many
 
 
 class Settled(NamedTuple):
@@ -199,7 +202,8 @@ def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[KineticL
     n_asked, turn = task.settings.n_draws, 0.5 * step_size
     enough = _MORE if rows.work_of(1) < _FEW else _ENOUGH
     # few draws are nearly independent
-    n_turns = max(1, ceil(min(2.0, enough / n_asked) * _TIME / turn - _LESS))
+    spacing = min(2.0, enough / n_asked) * _TIME
+    n_turns = 1 if turn > _LEAST * spacing else ceil(spacing / turn)
     sampler = KineticLangevin(n_turns=n_turns)
     work = 0.5 * n_turns * rows.work_of(1)
     n_draws = choose_n_draws(task, draws_in_time(n_asked, work))

@@ -39,7 +39,7 @@ class KineticLangevin(Sampler):
     n_turns : int, default=2
         Rotations between two positions that may be draws; a gradient is taken before every other
         one. With 5,000 rows of 1,000 columns a draw after each, with half of the gradients, takes
-        0.75 of the time.
+        three quarters of the time of a fit.
     """
 
     friction: float = 0.5
@@ -71,7 +71,7 @@ class KineticLangevin(Sampler):
         return 1.0
 
     def init(self, theta: Array) -> State:
-        """State: positions, momenta, which are empty until the first step, and what comes next."""
+        """State: positions, momenta, empty until the first step, and whether a kick was last."""
         empty = np.empty((len(theta), 0), np.float32)
         return {"theta": theta, "z": empty, "momentum": empty, "kicked": np.zeros(len(theta), bool)}
 
@@ -106,9 +106,7 @@ class KineticLangevin(Sampler):
         force = rows.grad(z).astype(np.float32, copy=False)
         return *_turned(z, momentum + size * (force + z), 0.5 * size), force
 
-    def refresh(
-        self, z: Array, momentum: Array, size: float, noise: Array
-    ) -> tuple[Array, Array]:
+    def refresh(self, z: Array, momentum: Array, size: float, noise: Array) -> tuple[Array, Array]:
         """Position and momentum ``(C, P)`` after noise and a turn."""
         kept = exp(-self.friction * size)
         return _turned(z, kept * momentum + sqrt(1.0 - kept * kept) * noise, 0.5 * size)
