@@ -103,20 +103,25 @@ def test_a_row_far_from_its_wall_is_not_steep():
     assert far.steepness() < 1e-3 * near.steepness()
 
 
-def test_draws_may_follow_every_rotation_or_some():
+@pytest.mark.parametrize("n_turns", [1, 2, 3])
+def test_draws_follow_one_rotation_or_several(n_turns):
     posterior = small_posterior()
     rows = WhitenedRows(posterior, np.zeros(2), np.full(6, 0.02))
-    dynamics = SimpleNamespace(whitened=rows)
-    normals = np.random.default_rng(0).standard_normal((3, 1, 2))
-    ends = []
-    for n_turns, n_steps in ((1, 6), (2, 3)):
-        sampler = KineticLangevin(n_turns=n_turns)
-        state = sampler.init(np.zeros((1, 2)))
-        state.update(z=np.ones((1, 2), np.float32), momentum=np.ones((1, 2), np.float32))
-        for t in range(n_steps):
-            sampler.step(state, 0.4, normals[t * n_turns // 2], None, dynamics)
-        ends.append(state["theta"])
-    np.testing.assert_array_equal(ends[0], ends[1])
+    sampler, normals = KineticLangevin(n_turns=n_turns), np.float32([[[0.3, -1.0]], [[2.0, 0.5]]])
+    state = sampler.init(np.zeros((1, 2)))
+    z = momentum = np.ones((1, 2), np.float32)
+    state.update(z=z, momentum=momentum)
+    expected = []
+    for noise in (normals[0], normals[1], normals[0]):
+        z, momentum, _ = sampler.kick(rows, z, momentum, 0.4)
+        expected.append(rows.locate(z))
+        z, momentum = sampler.refresh(z, momentum, 0.4, noise)
+        expected.append(rows.locate(z))
+    of_steps = {1: [0, 0, 1, 1, 0, 0], 2: [0, 1, 0], 3: [[0, 1], [1, 0]]}[n_turns]
+    for t, which in enumerate(of_steps):
+        noise = normals[np.atleast_1d(which)].reshape(1, -1)
+        sampler.step(state, 0.4, noise, None, SimpleNamespace(whitened=rows))
+        np.testing.assert_array_equal(state["theta"], expected[(t + 1) * n_turns - 1])
 
 
 def wide_labels(n=320, d=300):
