@@ -90,10 +90,10 @@ def site_moments(
                 break
         width = 1.0 / np.sqrt(precision + derivatives(mode[None], 1, 2)[1][0, 0, 0])
         reach = np.arcsinh(8.0 * sd / width)
-        at = np.linspace(-1.0, 1.0, _NODES)[:, None] * reach
-        nodes = mode + width * np.sinh(at)
+        growth = np.exp(np.linspace(-1.0, 1.0, _NODES)[:, None] * reach)
+        nodes = mode + 0.5 * width * (growth - 1.0 / growth)  # a hyperbolic sine
         value = derivatives(nodes, 0)[0] - 0.5 * precision * np.square(nodes - cavity)
-        density = np.cosh(at) * np.exp(value - value.max(axis=0))
+        density = (growth + 1.0 / growth) * np.exp(value - value.max(axis=0))
     density /= density.sum(axis=0)
     mean = np.einsum("qn,qn->n", density, nodes)
     return mean, np.einsum("qn,qn->n", density, np.square(nodes - mean))
