@@ -53,15 +53,12 @@ from skbayes_sgld.wide_rows.whitened import WhitenedRows
 # steepness times h^2, in sds, and the mean of the predictor by a hundredth of that
 _FIRST_STEP, _LONGEST = 0.63, 0.6
 _MOST_BIAS = 0.004  # of the sds, on average
-# Bias of the sds without heat, over the square of the step and the steepness, at most: 0.006 at the
-# ends of steps and 0.012 in their middle, where up to half of the draws are. Where the former says
-# that sds are too small by 0.24 %, long runs that reject find 0.18 +- 0.06 % (900 rows of 500
+# Bias of the sds without heat, over the square of the step and the steepness, at most. Where it
+# says that sds are too small by 0.24 %, long runs that reject find 0.18 +- 0.06 % (900 rows of 500
 # columns, 99 of them one-hot), 0.23 +- 0.09 % (1,000 of 400, a prior of scale 3), 0.10 +- 0.07 %
 # (2,400 of 600), and where heat is the larger part, -0.08 +- 0.05 % (1,500 of 500, 199 of them
-# one-hot) and -0.10 +- 0.06 % (900 of 500, weights from 0.1 to 8). In the middle of the same steps
-# sds are smaller by another 0.17 % (5,000 of 1,000), and by -0.03 to 0.01 % on seven tables of 900
-# rows
-_SHRINKAGE = 0.009
+# one-hot) and -0.10 +- 0.06 % (900 of 500, weights from 0.1 to 8)
+_SHRINKAGE = 0.006
 _TRIES = 5
 _QUARTER = 1.6  # time of a quarter of a period, after which a start near the centre is forgotten
 _MEASURED = 2.0  # time for which walkers measure the heat, and until momenta are forgotten
@@ -69,7 +66,6 @@ _TIME = 2.3  # integrated autocorrelation time of a mean between steep walls, wh
 # Effective draws of a chain, of which the worst parameter has a fifth fewer; and of one whose
 # gradients take few multiplications
 _ENOUGH, _MORE, _FEW = 145, 250, 4e6
-_LEAST = 0.8  # share of these that is enough where no wall is steep: all parameters have as many
 
 
 class Settled(NamedTuple):
@@ -104,8 +100,8 @@ def kinetic_plan(
     found = settle(rows, run.sampler, float(run.dynamics.temperature), task.seed)
     if found is None:
         return None
-    sampler, lengths = _lengths(task, rows, found.step_size)
-    run = replace(run, sampler=sampler)
+    n_kicks, lengths = _lengths(task, rows, found.step_size)
+    run = replace(run, sampler=KineticLangevin(n_kicks=n_kicks))
     run = with_first_step(run, found.step_size)
     reason = f"sds are off by about {found.bias:.1%}, by a pilot's heat and the steepest rows"
     return finish(
@@ -185,8 +181,7 @@ def _walk(
     work, n_kicks = -rest(z, momentum), ceil(time / step_size)
     for _ in range(n_kicks):
         before, at = momentum, z
-        z, momentum, force = sampler.kick(rows, z, momentum, step_size)
-        z, momentum = sampler.refresh(z, momentum, step_size, draw())
+        z, momentum, force = sampler.kicked(rows, z, momentum, step_size, draw())
         kick = step_size * (force + at)
         work += _dot(kick, before + 0.5 * kick)
     return z, momentum, (work + rest(z, momentum)) / (n_kicks * step_size)
@@ -197,21 +192,18 @@ def _dot(a: Array, b: Array) -> Array:
     return np.einsum("cp,cp->c", a, b, dtype=float)
 
 
-def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[KineticLangevin, Lengths]:
-    """Sampler, with its turns from draw to draw, and lengths of the run."""
-    n_asked, turn = task.settings.n_draws, 0.5 * step_size
+def _lengths(task: Task, rows: WhitenedRows, step_size: float) -> tuple[int, Lengths]:
+    """Kicks between draws, and lengths of the run."""
+    n_asked = task.settings.n_draws
     enough = _MORE if rows.work_of(1) < _FEW else _ENOUGH
     # few draws are nearly independent
-    spacing = min(2.0, enough / n_asked) * _TIME
-    n_turns = 1 if turn > _LEAST * spacing else ceil(spacing / turn)
-    sampler = KineticLangevin(n_turns=n_turns)
-    work = 0.5 * n_turns * rows.work_of(1)
-    n_draws = choose_n_draws(task, draws_in_time(n_asked, work))
+    n_kicks = ceil(min(2.0, enough / n_asked) * _TIME / step_size)
+    n_draws = choose_n_draws(task, draws_in_time(n_asked, rows.work_of(n_kicks)))
     thin = choose_thin(task.settings, 1.0)
-    automatic = ceil(_MEASURED / (turn * n_turns))
+    automatic = ceil(_MEASURED / (step_size * n_kicks))
     n_burnin = choose_burnin(task, automatic, "an independent draw's worth, after the pilot")
     n_walkers = walkers_along_rows(task, n_draws.value)
-    return sampler, Lengths(n_draws, n_burnin, thin, n_walkers)
+    return n_kicks, Lengths(n_draws, n_burnin, thin, n_walkers)
 
 
 def _starts(
