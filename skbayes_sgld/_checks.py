@@ -194,13 +194,13 @@ def naming(*arguments: str) -> Iterator[None]:
 
 
 def check_readable(value: Any, argument: str) -> None:
-    """Raise if a polars frame is lazy, or if values are masked: NumPy would read what is masked."""
+    """Raise if a polars frame is lazy, or values are masked: NumPy would read those, too."""
     if type(value).__name__ == "LazyFrame":
         raise TypeError(
             f"{argument} is a LazyFrame, which has no rows yet; give {argument}.collect()."
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        row = int(np.argwhere(np.ma.getmaskarray(value))[0, 0])
+        row = int(np.argwhere(np.atleast_1d(np.ma.getmaskarray(value)))[0, 0])
         raise ValueError(
             f"{argument} has masked values, first in row {row}; leave such rows out, or fill them "
             "in."

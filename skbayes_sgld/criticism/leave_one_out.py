@@ -210,8 +210,8 @@ def leave_out(
         Effective sample size over the number of draws; it sets the length of the smoothed tail.
     smooth : bool, default=True
         Whether to smooth the largest weights. Bounding them takes a hundredth of the time and is
-        enough for averages over many rows; ``pareto_k``, ``log_density_with`` and, but of whole
-        numbers, ``log_density`` are then nan.
+        enough for averages over many rows. ``pareto_k`` and ``log_density_with`` are then nan, and
+        so is ``log_density`` unless observations are whole numbers.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def _left_out(
     if not smooth:
         weight = _bounded_weights(power[:, None] * values, share)
         k, without, with_row = np.full((3, len(values)), np.nan)
-        if predictive.likelihood.whole:  # the transforms of others do not need it
+        if predictive.likelihood.whole:  # only their transforms need it
             with np.errstate(divide="ignore"):
                 without = _log_sum(values + np.log(weight))
         return weight, k, without, with_row

@@ -68,8 +68,7 @@ class CubicPosterior(BasePosterior):
         """
         u = self._whole.row_sum().predictors(theta).astype(np.float32)
         kernel = self._whole.likelihood.bind(self._whole.values, np.float32)
-        (value,) = kernel.derivatives(u, 0)
-        return value.sum(axis=1, dtype=float) + self._whole.log_prior(theta)
+        return kernel.total(u) + self._whole.log_prior(theta)
 
     @property
     def facts(self) -> Facts:

@@ -138,6 +138,8 @@ def test_masked_values_are_refused_by_the_name_of_their_argument():
         "sample_weight": lambda: model.fit(X, counts, masked(ones)),
         "exposure": lambda: model.predict(X, exposure=masked(ones)),
     }
+    with pytest.raises(ValueError, match="^exposure has masked values"):
+        model.predict(X, exposure=np.ma.masked)
     for name, call in calls.items():
         with pytest.raises(ValueError, match=f"^{name} has masked values, first in row 3"):
             call()

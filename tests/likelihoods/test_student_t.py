@@ -44,6 +44,18 @@ def test_sums_are_those_of_the_log_densities(case, dtype):
     np.testing.assert_allclose(found, exact(u, y), rtol=rtol)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_sum_of_a_position_depends_on_no_other(dtype):
+    """Neither on one whose product overflows nor on one that is nearly normal."""
+    kernel = StudentTNoise().bind(RowValues(ROWS), dtype)
+    u = own(np.array([0.5, -80.0, 0.5]), np.array([1.0, 1.0, 7.0])).astype(dtype)
+    together = kernel.total(u.copy())
+    alone = np.concatenate([kernel.total(u[k : k + 1].copy()) for k in range(3)])
+    np.testing.assert_array_equal(together, alone)
+    usual = kernel.total(u[:1].repeat(3, axis=0))
+    np.testing.assert_array_equal(usual, together[:1].repeat(3))
+
+
 def test_sums_have_offsets_and_weights():
     u = own(np.zeros(2), np.ones(2))
     offset, weight = np.linspace(-1.0, 1.0, len(ROWS)), np.linspace(0.0, 2.0, len(ROWS))
