@@ -40,7 +40,7 @@ _PROBE = 16  # rows whose errors tell those of others with as many nodes
 _FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _LARGEST_LOG = 60.0  # of a log variance in single precision
-_LARGEST_SINGLE = 100.0  # predictor whose error in single precision is below 5e-5
+_LARGEST_SINGLE = 100.0  # predictor up to which single precision is right to 5e-5
 _FARTHEST_IN_SINGLE = 1e15  # sds of an observation, whose square is in the range
 _DONE = -1
 

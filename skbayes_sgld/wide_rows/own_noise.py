@@ -33,7 +33,7 @@ LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 # Largest ratio of the likelihood of a count of 0 to its normal approximation. That of totals is
 # larger in one draw of 1,000
 _LARGEST_RATIO = 1.16
-# Sds of the noise from which on a row that contradicts v is drawn by the envelope
+# Distance of v from a row that contradicts it, in sds of the noise, beyond which the envelope draws
 _FAR = 4.0
 _LEAST_SHAPE = 0.05  # of a tilted gamma variable: log variables of smaller shapes have long tails
 _MOST_ROUNDS = 30  # of proposals; half of them are accepted, and the envelope draws the rest

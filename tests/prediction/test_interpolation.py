@@ -34,10 +34,11 @@ FAMILIES = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("sd", [0.0, 0.05, 0.5, 2.0])
-def test_they_are_those_of_the_likelihood(family, sd):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_they_are_those_of_the_likelihood(family, sd, dtype):
     likelihood, y, means = FAMILIES[family]
     rng = np.random.default_rng(0)
-    away = sd * rng.standard_normal((len(y), N_DRAWS))
+    away = (sd * rng.standard_normal((len(y), N_DRAWS))).astype(dtype)
     own = np.array(means).reshape(1, -1) + 0.05 * rng.standard_normal((N_DRAWS, len(means)))
     values = Interpolation(own)(
         CENTER, away.copy(), lambda u, rows: likelihood.log_density(u, y[rows, None])
@@ -62,3 +63,15 @@ def test_rows_that_no_polynomial_describes_are_left():
     values = Interpolation(np.empty((N_DRAWS, 0)))(np.zeros(3), away.copy(), function)
     assert np.isnan(values[:2]).all()
     np.testing.assert_allclose(values[2], away[2], atol=1e-12)
+
+
+def test_rows_whose_terms_cancel_are_left_in_single_precision():
+    """Values near 0 of a row whose largest are 1e5 would be off by 6e-3."""
+    away = np.random.default_rng(2).uniform(-1.0, 1.0, (2, N_DRAWS)).astype(np.float32)
+
+    def function(u, rows):
+        return np.where(rows[:, None] == 0, 1e5, 10.0) * u[:, 0]
+
+    values = Interpolation(np.empty((N_DRAWS, 0)))(np.zeros(2), away.copy(), function)
+    assert np.isnan(values[0]).all()
+    np.testing.assert_allclose(values[1], 10.0 * away[1], rtol=0.0, atol=5e-6)

@@ -29,8 +29,8 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _MOST_NEXT = 1000  # largest number of ``next_rows``
 # Leverage from which a row makes a wall. A label at 1,000 sds has 2.0 and 2.2 among 8,000 and
-# 40,000 balanced labels, 7 and 20 if one in 500 is positive, a beta-binomial total 1.4; the only
-# row of a category at most 1
+# 40,000 balanced labels, 7 and 20 if one in 500 is positive, a beta-binomial total 1.4. The only
+# row of a category has 2 to 3 if its count is at most 3, which skews the posterior as much
 _WALL = 1.25
 _PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
