@@ -51,10 +51,12 @@ def test_draws_have_the_density_of_the_rows(kind):
     weight = np.exp(log_weight - log_weight.max())
     assert weight.sum() ** 2 / np.square(weight).sum() > 0.98 * len(theta)
     root = cubic._whitening.root
+    within = np.linalg.norm(cubic._whitening.z(theta), axis=1) < cubic._radius - 0.1
+    theta, grad = theta[within][:5], grad[within][:5]
     for k in range(theta.shape[1]):
         step = 1e-3 * root[:, k]
-        ends = cubic.value(theta[:5] + step) - cubic.value(theta[:5] - step)
-        np.testing.assert_allclose(ends / 2e-3, grad[:5] @ root[:, k], rtol=1e-4, atol=1e-4)
+        ends = cubic.value(theta + step) - cubic.value(theta - step)
+        np.testing.assert_allclose(ends / 2e-3, grad @ root[:, k], rtol=1e-4, atol=1e-4)
     # far away the density falls
     way = np.random.default_rng(0).standard_normal((20, len(root)))
     way /= np.linalg.norm(way, axis=1, keepdims=True)
