@@ -72,6 +72,43 @@ def test_draws_of_few_rows_have_the_moments_of_all_rows(seed):
     assert model.result_.bias[0] < 0.04
 
 
+def counts_of_levels(n, seed=0):
+    """Six normal columns, and forty levels, most of which have a handful of rows."""
+    rng, ranks = np.random.default_rng(seed), np.arange(1.0, 41.0)
+    level = rng.choice(40, n, p=ranks**-2 / np.sum(ranks**-2))
+    X = np.column_stack([rng.standard_normal((n, 6)), level[:, None] == np.arange(1, 40)])
+    X = X[:, X.any(axis=0)]
+    eta = 1.0 + X @ (0.3 * rng.standard_normal(X.shape[1]))
+    return X, rng.poisson(np.exp(eta))
+
+
+def test_few_of_two_thousand_rows_of_rare_levels_have_the_moments_of_all():
+    X, y = counts_of_levels(2000)
+    model = SGLDPoissonRegressor(prior="normal", random_state=0).fit(X, y)
+    plan, draws = model.result_.plan, model.posterior_.flat
+    few = plan.run.dynamics.posterior
+    assert isinstance(few, CondensedPosterior) and few.n_samples <= len(y) / 4
+    u = draws[:, :-1] @ X.T + draws[:, -1:]
+    theta = model.result_.theta.reshape(draws.shape)
+    error = (y * u - np.exp(u)).sum(axis=1)
+    error += plan.posterior.log_prior(theta) - few.log_density(theta)
+    weight = np.exp(error - error.mean())
+    mean, sd = draws.mean(axis=0), draws.std(axis=0)
+    exact = np.average(draws, axis=0, weights=weight)
+    exact_sd = np.sqrt(np.average(np.square(draws - exact), axis=0, weights=weight))
+    assert np.abs((exact - mean) / sd).max() < 0.03
+    assert np.abs(exact_sd / sd - 1.0).max() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("n", "n_columns", "expected"),
+    [(1400, 5, False), (1600, 5, True), (2000, 150, False), (2400, 150, True), (4100, 400, True)],
+)
+def test_rows_are_condensed_if_they_are_many_for_the_parameters(n, n_columns, expected):
+    posterior = logistic_posterior(n_rows=n, n_columns=n_columns)
+    assert posterior.facts.condensable == expected
+
+
 @pytest.mark.parametrize("family", ["logistic", "classes", "counts", "gamma"])
 def test_the_condensed_density_has_its_gradient_and_at_all_rows_is_the_whole(family, monkeypatch):
     rng = np.random.default_rng(0)
