@@ -20,9 +20,7 @@ from skbayes_sgld._typing import Array
 _SIZES = (5, 7, 9, 12)  # numbers of nodes of a coordinate, tried in turn
 _NODES = 0.1  # nodes for each draw; with more, values under every draw cost less
 _ERROR = 5e-6  # largest estimated error, relative to sizes of values beyond 1; true ones are 5e-5
-_SUM = (
-    100.0  # largest sum of coefficients, relative likewise; single precision is off by 1e-7 of it
-)
+_SUM = 100.0  # largest sum of coefficients, relative likewise: rounding is 1e-7 of it
 _AT_ONCE = 8  # rows whose polynomials are computed together
 
 

@@ -41,6 +41,12 @@ def outlying(n=5000, far=1e3, seed=0):
     return X, (rng.random(n) < expit(X @ coef)).astype(int), rng
 
 
+def outlying_counts():
+    """Columns of :func:`outlying`, and counts."""
+    X, _, rng = outlying()
+    return X, rng.poisson(np.exp(1.0 + 0.3 * X[:, 0] + 1e-3 * X[:, 1]))
+
+
 def outlying_times():
     """Columns of :func:`outlying`, and waiting times of which the outlying one is short."""
     X, _, rng = outlying()
@@ -136,21 +142,15 @@ def test_draws_are_those_of_hmc_on_all_rows(case, kind):
 
 
 @pytest.mark.slow
-def test_counts_have_the_draws_of_hmc_on_all_rows():
-    X, _, rng = outlying()
-    y = rng.poisson(np.exp(1.0 + 0.3 * X[:, 0] + 1e-3 * X[:, 1]))
-    model = SGLDPoissonRegressor(random_state=0).fit(X, y)
+@pytest.mark.parametrize(
+    ("estimator", "data"),
+    [(SGLDPoissonRegressor, outlying_counts), (SGLDGammaRegressor, outlying_times)],
+)
+def test_counts_and_waiting_times_have_the_draws_of_hmc_on_all_rows(estimator, data):
+    X, y = data()
+    model = estimator(random_state=0).fit(X, y)
     assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
-    other = SGLDPoissonRegressor(sampler="hmc", n_draws=400, random_state=0).fit(X, y)
-    assert_same_moments(*(each.result_.draws.values for each in (model, other)))
-
-
-@pytest.mark.slow
-def test_waiting_times_have_the_draws_of_hmc_on_all_rows():
-    X, y = outlying_times()
-    model = SGLDGammaRegressor(random_state=0).fit(X, y)
-    assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
-    other = SGLDGammaRegressor(sampler="hmc", n_draws=400, random_state=0).fit(X, y)
+    other = estimator(sampler="hmc", n_draws=400, random_state=0).fit(X, y)
     assert_same_moments(*(each.result_.draws.values for each in (model, other)))
 
 
