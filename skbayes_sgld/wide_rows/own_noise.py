@@ -36,6 +36,7 @@ _LARGEST_RATIO = 1.16
 # Distance of v from a row that contradicts it, in sds of the noise, beyond which the envelope draws
 _FAR = 4.0
 _LEAST_SHAPE = 0.05  # of a tilted gamma variable: log variables of smaller shapes have long tails
+_HALVINGS = 60  # of an interval; each takes 10 us
 _MOST_ROUNDS = 30  # of proposals; half of them are accepted, and the envelope draws the rest
 
 
@@ -234,11 +235,10 @@ class OwnNoise:
         mode = _last_where(lambda u: slope(u) > 0.0, low, high)
         top = value(mode)
         width = np.sqrt(2.0 * variance)  # the noise alone lowers the log density by 1 there
-        ends = [
-            _last_where(lambda u: value(u) > top - 1.0, mode, mode + s * width) for s in (-1, 1)
-        ]
-        reach = np.abs(np.array(ends) - mode)
-        falls = (top - value(np.array(ends))) / reach  # slopes of the lines
+        ends = mode + np.array([[-1.0], [1.0]]) * width
+        ends = _last_where(lambda u: value(u) > top - 1.0, np.stack([mode, mode]), ends)
+        reach = np.abs(ends - mode)
+        falls = (top - value(ends)) / reach  # slopes of the lines
         tails = np.exp(-falls * reach) / falls
         mass = reach + tails
         u, left = np.full(len(v), np.nan), np.arange(len(v))
@@ -263,7 +263,7 @@ class OwnNoise:
 
 def _last_where(holds: Callable[[Array], Array], first: Array, last: Array) -> Array:
     """Last points, on the way from ``first`` to ``last``, until which a condition holds."""
-    for _ in range(100):
+    for _ in range(_HALVINGS):
         middle = 0.5 * (first + last)
         held = holds(middle)
         first, last = np.where(held, middle, first), np.where(held, last, middle)
