@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import expit, gammaln
 from scipy.stats import betabinom
 
 from skbayes_sgld import (
@@ -22,7 +22,7 @@ from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.wall import behind_wall
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import ControlVariate
+from skbayes_sgld.sampling import ControlVariate, Independence
 from skbayes_sgld.sampling.gradients.mapped import MappedGradient
 from skbayes_sgld.sampling.tuning import leverage
 from skbayes_sgld.sampling.tuning.mode import newton_mode
@@ -47,9 +47,9 @@ def outlying_counts():
     return X, rng.poisson(np.exp(1.0 + 0.3 * X[:, 0] + 1e-3 * X[:, 1]))
 
 
-def outlying_times():
+def outlying_times(n=5000):
     """Columns of :func:`outlying`, and waiting times of which the outlying one is short."""
-    X, _, rng = outlying()
+    X, _, rng = outlying(n)
     y = np.exp(0.3 * X[:, 0]) * rng.gamma(2.0, 0.5, len(X))
     y[ROW] = 0.1
     return X, y
@@ -154,6 +154,36 @@ def test_counts_and_waiting_times_have_the_draws_of_hmc_on_all_rows(estimator, d
     assert_same_moments(*(each.result_.draws.values for each in (model, other)))
 
 
+def test_proposals_behind_a_wall_have_the_moments_of_importance_sampling():
+    X, y = outlying_times(1800)
+    model = SGLDGammaRegressor(random_state=0).fit(X, y)
+    plan, draws = model.result_.plan, model.result_.draws.values
+    assert "bounds the posterior" in plan.choices["parameterization"].why
+    assert isinstance(plan.run.sampler, Independence)
+    inner = plan.posterior.inner
+
+    def log_density(theta):
+        *coef, intercept, dispersion = inner.reported.values(theta).T
+        u, shape = (X @ coef + intercept).T, 1.0 / dispersion[:, None]
+        terms = shape * (np.log(shape * y) - u - y * np.exp(-u)) - gammaln(shape)
+        return terms.sum(axis=1) + inner.log_prior(theta)
+
+    at = inner.reported.theta(draws.reshape(-1, draws.shape[2]))
+    theta, weight = weighted_draws(log_density, at.mean(axis=0), np.cov(at.T), n_draws=3000)
+    assert_same_as_weighted(draws, inner.reported.values(theta), weight)
+
+
+def test_densities_behind_a_wall_are_rounded_as_those_of_the_rows():
+    # proposals were weighed in double precision, in four times the time
+    X, y = outlying_times(1800)
+    wall, _, mode = behind(X, y, Gamma())
+    phi = mode.theta + mode.metric.sqrt(np.random.default_rng(0).standard_normal((64, 6)))
+    exact, rounded = wall.log_density(phi), wall.rounded(density=True)
+    np.testing.assert_allclose(wall.bind_log_density()(phi), exact, rtol=1e-12)
+    off = rounded.bind_log_density()(phi) - exact
+    assert 0.0 < np.ptp(off) < 1e-3
+
+
 @pytest.mark.slow
 def test_beta_binomial_totals_have_the_moments_of_importance_sampling():
     X, _, rng = outlying()
@@ -175,15 +205,7 @@ def test_beta_binomial_totals_have_the_moments_of_importance_sampling():
 
     at = inner.reported.theta(draws.reshape(-1, draws.shape[2]))
     theta, weight = weighted_draws(log_density, at.mean(axis=0), np.cov(at.T), n_draws=2000)
-    values = inner.reported.values(theta)
-    mean = weight @ values
-    sd = np.sqrt(weight @ np.square(values - mean))
-    for power, expected in ((1, 0.0), (2, 1.0)):
-        found, exact = (((each - mean) / sd) ** power for each in (draws, values))
-        error = found.var(axis=(0, 1)) / effective_sample_size(found)
-        error += np.square(weight) @ np.square(exact - expected)
-        off = np.abs(found.mean(axis=(0, 1)) - expected)
-        assert np.all(off < 4.5 * np.sqrt(error) + 0.01)  # 1 %: the bias of a step
+    assert_same_as_weighted(draws, inner.reported.values(theta), weight)
 
 
 def test_one_of_several_rows_that_matter_is_no_wall_before_steps_are_tried():
@@ -211,6 +233,17 @@ def test_rows_of_rare_levels_are_followed_before_a_wall_is_looked_for(always, su
     task = task.found(rows_read=RowsRead({}, sampled, task.mode))
     assert BehindWall.suits(task) is suits
     assert BehindWall.suits(task.found(finding=Finding("SGLD(): a bias")))
+
+
+def assert_same_as_weighted(draws, values, weight):
+    mean = weight @ values
+    sd = np.sqrt(weight @ np.square(values - mean))
+    for power, expected in ((1, 0.0), (2, 1.0)):
+        found, exact = (((each - mean) / sd) ** power for each in (draws, values))
+        error = found.var(axis=(0, 1)) / effective_sample_size(found)
+        error += np.square(weight) @ np.square(exact - expected)
+        off = np.abs(found.mean(axis=(0, 1)) - expected)
+        assert np.all(off < 4.5 * np.sqrt(error) + 0.01)  # 1 %: the bias of a step
 
 
 def assert_same_moments(draws, others):

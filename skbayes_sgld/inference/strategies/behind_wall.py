@@ -4,7 +4,8 @@ One row far out, whose label is nearly certain on one side, lets the posterior f
 Steps of Langevin dynamics are then biased, and trajectories have to be short. In coordinates in
 which the row's predictor is nearly normal the usual strategies suit. A logistic regression with a
 row at 1,000 sds took six times as long with :class:`Condensed` (8,000 and 40,000 rows of 16
-columns), one of beta-binomial totals four times.
+columns), one of beta-binomial totals four times. Gamma targets of 2,000 rows take a
+quarter of the time by independent proposals in these coordinates.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from skbayes_sgld.inference.planning.plans import draft
 from skbayes_sgld.inference.planning.rows_read import cheapest_rows
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.inference.strategies.langevin import steps_on_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.wall import behind_wall
@@ -32,7 +34,7 @@ from skbayes_sgld.sampling.tuning.mode import NoModeError, newton_mode
 
 
 class BehindWall(Strategy):
-    """SGLD, and after it the next strategies, in coordinates without the wall of one row."""
+    """Independent proposals or SGLD, and after it the next strategies, without one row's wall."""
 
     only = ("condensable",)
 
@@ -64,6 +66,12 @@ class BehindWall(Strategy):
             return task
         mode = mode._replace(expansion=None)  # that of all rows
         inner = task.found(mode=mode, rows_read=None, finding=None)
+        why = "a row bounds the posterior on one side: its predictor is taken by quantiles"
+        outer = replace(inner, posterior=wall, parameterization=Choice("quantiles", why))
+        if Independent.suits(outer):
+            planned = Independent.plan(outer)
+            if isinstance(planned, Plan):
+                return planned
         rows_read = cheapest_rows(inner)
         run = draft(inner, SGLD(), rows_read, mode)
         gradient = run.dynamics.gradient
@@ -72,6 +80,4 @@ class BehindWall(Strategy):
         else:
             gradient = Full().bind(wall)
         dynamics = replace(run.dynamics, gradient=gradient, density_of=wall)
-        why = "a row bounds the posterior on one side: its predictor is taken by quantiles"
-        outer = replace(inner, posterior=wall, parameterization=Choice("quantiles", why))
         return steps_on_rows(outer, replace(run, dynamics=dynamics), rows_read)

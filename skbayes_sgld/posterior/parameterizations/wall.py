@@ -10,11 +10,13 @@ normal as without the row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -74,6 +76,16 @@ class BehindWall(Reparameterized):
         self._facts = replace(
             posterior.facts, condensable=False, likely_normal=False, prior_slope=None
         )
+
+    def bind_log_density(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`log_density` for one run in one thread."""
+        in_theta, wall = self.inner.bind_log_density(group), self.coordinates
+
+        def log_density(phi: Array) -> Array:
+            at = wall.expand(phi)
+            return in_theta(at.theta) + self.temperature * at.log_jacobian
+
+        return log_density
 
     def rounded(self, density: bool = False) -> BasePosterior:
         """Posterior whose sums over rows are in single precision, or itself."""
