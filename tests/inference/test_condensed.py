@@ -100,6 +100,18 @@ def test_few_of_two_thousand_rows_of_rare_levels_have_the_moments_of_all():
     assert np.abs(exact_sd / sd - 1.0).max() < 0.03
 
 
+def test_few_rows_are_tried_where_the_density_is_far_from_a_normal_one():
+    # two step sizes on all rows took 2.8 times as long
+    X, eta, rng = outlying(2000, n_far=1)
+    y = (np.outer(eta, [-1.0, 0.0, 1.0]) + rng.gumbel(size=(2000, 3))).argmax(axis=1)
+    with pytest.warns(ConvergenceWarning):  # of few draws
+        model = SGLDLogisticRegression(prior="normal", random_state=0, **SHORT).fit(X, y)
+    plan = model.result_.plan
+    assert condensed._FAR in plan.choices["sampler"].why
+    assert isinstance(plan.run.sampler, HMC)
+    assert "of 2,000 rows matter" in plan.choices["batch_size"].why
+
+
 @pytest.mark.parametrize(
     ("n", "n_columns", "expected"),
     [(1400, 5, False), (1600, 5, True), (2000, 150, False), (2400, 150, True), (4100, 400, True)],

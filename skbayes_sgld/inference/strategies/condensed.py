@@ -81,11 +81,12 @@ class Condensed(Strategy):
         if task.finding is None:
             on_all = task.rows_read is not None and task.rows_read.noise is None
             if on_all and _is_far_from_normal(remainders(task.seed), posterior.n_params):
-                return task.found(finding=Finding(f"{SGLD()}: {_FAR}"), rows_read=None)
-            outcome = _steps(replace(task, choices=choices), center)
-            if outcome is None or isinstance(outcome, Plan):
-                return outcome or task
-            task = task.found(finding=outcome.finding)
+                task = task.found(finding=Finding(f"{SGLD()}: {_FAR}"), rows_read=None)
+            else:
+                outcome = _steps(replace(task, choices=choices), center)
+                if outcome is None or isinstance(outcome, Plan):
+                    return outcome or task
+                task = task.found(finding=outcome.finding)
         assert task.finding is not None
         # the next times about the pilot's centre, since rows far from the mode may matter
         for number in range(3):
