@@ -38,7 +38,7 @@ class AlwaysRead(BasePosterior):
     """
 
     def __init__(self, whole: Any, always: Array) -> None:
-        self.whole, self.n_always = whole, len(always)
+        self.whole, self.always, self.n_always = whole, always, len(always)
         self.n_params, self.param_names = whole.n_params, whole.param_names
         sampled = np.ones(whole.n_samples, bool)
         sampled[always] = False

@@ -46,6 +46,7 @@ class BasePosterior:
     param_names: list[str]
     n_samples: int = 0
     n_always: int = 0
+    always: Array = np.zeros(0, int)
     inner: Any = None
     own_parameters: tuple[Any, ...] = ()
     abilities: frozenset[str] = frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.protocol import Expansion, Facts
 
@@ -50,7 +51,10 @@ class CondensedPosterior(GLMPosterior):
         self._rest = Expansion(
             of_all.theta, of_all.grad - own.grad, of_all.curvature - own.curvature
         )
-        self._whole_facts = whole.facts
+        self._whole_facts, self._map = whole.facts, part._coefficient_map()
+
+    def _coefficient_map(self) -> CoefficientMap:
+        return self._map  # that of the whole's class
 
     def _facts(self) -> Facts:
         return replace(self._whole_facts, prior_slope=None)

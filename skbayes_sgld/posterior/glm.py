@@ -413,10 +413,13 @@ class GLMPosterior(BasePosterior):
         return type(self) is GLMPosterior and self._statistics is None
 
     def _condensable(self) -> bool:
+        return self._is_plain() and self._has_many_rows()
+
+    def _has_many_rows(self) -> bool:
         # of fewer rows all are as cheap (1,340 x 19), or most of them matter (1,500 x 100). Gamma
         # targets of 2,000 rows in fifty levels take 0.4 of the time
         n, P = self.n_samples, self.n_params
-        return self._is_plain() and n > min(4000, max(1500, 15 * P)) and P <= MAX_DENSE
+        return n > min(4000, max(1500, 15 * P)) and P <= MAX_DENSE
 
     def _likely_normal(self) -> bool:
         # at 40,000 x 100 and 100,000 x 200 the usual plan takes 1.4 and 1.5 times as long

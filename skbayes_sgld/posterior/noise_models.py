@@ -252,6 +252,9 @@ class LogLinearNoisePosterior(GLMPosterior):
         light = self.prior.normal and self.prior.proper and not self._few_rows
         return replace(super()._facts(), n_own=0, light_tailed=light, shares_batches=True)
 
+    def _condensable(self) -> bool:
+        return self._has_many_rows() and not self._few_rows
+
     @property
     def _few_rows(self) -> bool:
         return self.n_samples < 20 * self.n_params  # the joint mode is then far from the centre

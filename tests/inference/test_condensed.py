@@ -16,15 +16,17 @@ from skbayes_sgld import (
 from skbayes_sgld.inference.planning import few_rows
 from skbayes_sgld.inference.strategies import condensed
 from skbayes_sgld.inference.strategies.behind_wall import BehindWall
-from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.likelihoods import Bernoulli, UnequalNormalNoise
+from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import glm
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.priors import Normal
+from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
+from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import pilots
-from skbayes_sgld.sampling.tuning.mode import Center
+from skbayes_sgld.sampling.tuning.mode import Center, newton_mode
 from tests.marks import slow
 from tests.references.targets import logistic_posterior, mode_of
 
@@ -215,10 +217,13 @@ def test_rows_are_not_tried_if_too_many_matter(monkeypatch):
 
     posterior = logistic_posterior(2000, 2)
     center = mode_of(posterior)
-    remainders = condensed._remainders(posterior, center, 1.0, 0)
-    assert condensed.condensed(posterior, center, 1.0, 0, remainders) is not None
+    remainders, none = condensed._remainders(posterior, center, 1.0, 0), np.empty(0, int)
+    assert condensed.condensed(posterior, center, 1.0, 0, remainders, none) is not None
+    some = condensed.condensed(posterior, center, 1.0, 0, remainders, np.arange(9))
+    np.testing.assert_array_equal(some.X[:9], posterior.X[:9])
+    assert np.all(some.weight[:9] == 1.0)
     monkeypatch.setattr(condensed, "CondensedPosterior", None)  # is not made
-    assert condensed.condensed(posterior, center, 1.0, 0, size[None]) is None
+    assert condensed.condensed(posterior, center, 1.0, 0, size[None], none) is None
 
 
 def test_a_density_far_from_a_normal_one_is_told_from_one_that_is_near():
@@ -332,3 +337,20 @@ def test_no_pilot_of_steps_runs_on_all_rows_if_the_density_is_far_from_a_normal_
         plan = model.fit(X, y).result_.plan
     assert isinstance(plan.run.sampler, HMC)
     assert "far from a normal one" in plan.choices["sampler"].why
+
+
+def test_rows_stand_for_all_in_the_density_of_log_linear_noise():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 3))
+    y = X[:, 0] + np.exp(0.3 * X[:, 1]) * rng.standard_normal(5000)
+    whole = LogLinearNoisePosterior(
+        X, y, UnequalNormalNoise(), Normal(1.0), InverseGamma(), np.arange(3)
+    )
+    assert whole.facts.condensable
+    mode = newton_mode(whole, whole.start())
+    of_all = whole.expand_likelihood(mode.theta)
+    few = CondensedPosterior(whole, np.arange(0, 5000, 10), np.full(500, 10.0), of_all)
+    theta = mode.theta + mode.metric.sqrt(np.random.default_rng(1).standard_normal((50, 8)))
+    off = few.log_density(theta) - whole.log_density(theta)
+    assert off.std() < 0.1
+    check_gradient(few, theta[:4])

@@ -23,6 +23,7 @@ from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.inference.strategies.langevin import steps_on_rows
+from skbayes_sgld.likelihoods import UnequalNormalNoise
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.wall import behind_wall
 from skbayes_sgld.sampling.gradients import Full
@@ -40,10 +41,15 @@ class BehindWall(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether Langevin steps are biased; or read many rows, of which one at most matters."""
+        """Whether Langevin steps are biased; or read many rows, of which one at most matters.
+
+        A row with a noise of its own makes a funnel, however many others matter.
+        """
         settings, read = task.settings, task.rows_read
         left = settings.all_left_to_tuning and settings.tau == 1.0
-        found = task.finding is not None or (read is not None and read.posterior.n_always <= 1)
+        funnel = isinstance(task.posterior.likelihood, UnequalNormalNoise)
+        found = read is not None and (funnel or read.posterior.n_always <= 1)
+        found = found or task.finding is not None
         return left and found and task.posterior.n_params <= MAX_DENSE
 
     @classmethod
@@ -65,13 +71,15 @@ class BehindWall(Strategy):
         if wall is None:
             return task
         mode = mode._replace(expansion=None)  # that of all rows
-        inner = task.found(mode=mode, rows_read=None, finding=None)
+        inner = replace(task.found(mode=mode, rows_read=None, finding=None), posterior=wall.inner)
         why = "a row bounds the posterior on one side: its predictor is taken by quantiles"
         outer = replace(inner, posterior=wall, parameterization=Choice("quantiles", why))
         if Independent.suits(outer):
             planned = Independent.plan(outer)
             if isinstance(planned, Plan):
                 return planned
+        if task.rows_read is None:  # a chain of an earlier plan overflowed
+            return replace(outer, finding=task.finding)
         rows_read = cheapest_rows(inner)
         run = draft(inner, SGLD(), rows_read, mode)
         gradient = run.dynamics.gradient

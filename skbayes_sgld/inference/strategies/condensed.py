@@ -88,10 +88,11 @@ class Condensed(Strategy):
                     return outcome or task
                 task = task.found(finding=outcome.finding)
         assert task.finding is not None
+        always = np.zeros(0, int) if task.rows_read is None else task.rows_read.posterior.always
         # the next times about the pilot's centre, since rows far from the mode may matter
         for number in range(3):
             seed = task.seed + number
-            few = condensed(posterior, center, tau, seed, remainders(seed))
+            few = condensed(posterior, center, tau, seed, remainders(seed), always)
             if few is None:
                 break
             inner = replace(task, posterior=few, choices=choices)
@@ -155,12 +156,14 @@ def condensed(
     tau: float,
     seed: int,
     remainders: Array,
+    always: Array,
 ) -> CondensedPosterior | None:
     """Posterior by the rows that matter; None if they are too many.
 
     Rows are drawn with probabilities in proportion to their remainders, at most 1, and in an order
     in which neighbours have similar remainders, at equal distances. Their number is doubled until
-    the error is small enough.
+    the error is small enough. Rows ``always`` have a weight of 1: where the posterior of a rare
+    level has heavy tails, their remainders at normal moves are too small.
     """
     if not np.isfinite(remainders).all():
         return None
@@ -180,13 +183,14 @@ def condensed(
             + 0.5 * np.square(center.metric.whiten(theta - center.theta)).sum(axis=1) / tau
         )
         weight = np.exp(np.minimum(level - np.median(level), 0.0))
-    n_rows, none = _FEWEST, np.empty(0, int)
+    n_rows = _FEWEST
     while n_rows <= MOST_SHARE * len(size):
-        drawn = drawn_rows(size, order, none, n_rows, seed)
+        drawn = drawn_rows(size, order, always, n_rows, seed)
         few = CondensedPosterior(posterior, *drawn, expansion)
-        if error_of(few, theta, exact, tau, weight) < _AIM:
-            return few
         n_rows *= 2
+        is_last = n_rows > MOST_SHARE * len(size)
+        if error_of(few, theta, exact, tau, weight) < (_LIMIT if is_last else _AIM):
+            return few
     return None
 
 

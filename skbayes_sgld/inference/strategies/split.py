@@ -63,7 +63,7 @@ class SplitSteps(Strategy):
         """Whether Langevin steps are biased, and trajectories on all rows are expensive."""
         settings, facts, posterior = task.settings, task.facts, task.posterior
         left = settings.all_left_to_tuning
-        smooth = facts.light_tailed and not facts.n_own and posterior.n_params <= MAX_DENSE
+        smooth = facts.light_tailed and not posterior.n_own and posterior.n_params <= MAX_DENSE
         costly = posterior.n_samples * posterior.n_params > _EXPENSIVE
         return left and task.finding is not None and smooth and costly
 
