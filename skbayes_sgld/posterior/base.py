@@ -32,6 +32,8 @@ class BasePosterior:
         Number of rows of data; 0 for a density without rows.
     n_always : int
         Number of further rows that every step reads besides its batch.
+    always : ndarray of int
+        These rows, by their numbers among all rows.
     facts : Facts
         Facts about the posterior's shape and cost.
     inner : BasePosterior or None

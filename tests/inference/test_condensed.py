@@ -344,7 +344,7 @@ def test_rows_stand_for_all_in_the_density_of_log_linear_noise():
     X = rng.standard_normal((5000, 3))
     y = X[:, 0] + np.exp(0.3 * X[:, 1]) * rng.standard_normal(5000)
     whole = LogLinearNoisePosterior(
-        X, y, UnequalNormalNoise(), Normal(1.0), InverseGamma(), np.arange(3)
+        X, y, UnequalNormalNoise(), Normal(1.0), InverseGamma(scale=1.0), np.arange(3)
     )
     assert whole.facts.condensable
     mode = newton_mode(whole, whole.start())

@@ -45,12 +45,13 @@ class BehindWall(Strategy):
 
         A row with a noise of its own makes a funnel, however many others matter.
         """
-        settings, read = task.settings, task.rows_read
+        settings, read, posterior = task.settings, task.rows_read, task.posterior
+        assert isinstance(posterior, GLMPosterior)
         left = settings.all_left_to_tuning and settings.tau == 1.0
-        funnel = isinstance(task.posterior.likelihood, UnequalNormalNoise)
+        funnel = isinstance(posterior.likelihood, UnequalNormalNoise)
         found = read is not None and (funnel or read.posterior.n_always <= 1)
         found = found or task.finding is not None
-        return left and found and task.posterior.n_params <= MAX_DENSE
+        return left and found and posterior.n_params <= MAX_DENSE
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:

@@ -62,6 +62,7 @@ class SplitSteps(Strategy):
     def suits(cls, task: Task) -> bool:
         """Whether Langevin steps are biased, and trajectories on all rows are expensive."""
         settings, facts, posterior = task.settings, task.facts, task.posterior
+        assert isinstance(posterior, GLMPosterior)
         left = settings.all_left_to_tuning
         smooth = facts.light_tailed and not posterior.n_own and posterior.n_params <= MAX_DENSE
         costly = posterior.n_samples * posterior.n_params > _EXPENSIVE

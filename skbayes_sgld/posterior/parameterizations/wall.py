@@ -112,8 +112,10 @@ class Funnel(Map):
         def pull_back(grad: Array, tau: float) -> Array:
             first, second = (np.vecdot(grad, each) for each in self._along)
             in_mean = change * (0.5 * sd * s1 - row.residual * rest)
-            in_density = change - row.weight * row.rate + change * error * (
-                rest * error - row.residual * share * sd
+            in_density = (
+                change
+                - row.weight * row.rate
+                + change * error * (rest * error - row.residual * share * sd)
             )
             in_s1 = first * (sd - 1.0) + tau * share * error
             in_s2 = second * (slope - 1.0) + slope * (first * in_mean + 0.5 * tau * in_density)
@@ -187,7 +189,9 @@ class NormalRow(NamedTuple):
 class BehindWall(Reparameterized):
     """Posterior of a generalised linear model in the coordinates of a :class:`Wall`."""
 
-    def __init__(self, posterior: GLMPosterior, coordinates: Wall | Funnel, temperature: float) -> None:
+    def __init__(
+        self, posterior: GLMPosterior, coordinates: Wall | Funnel, temperature: float
+    ) -> None:
         super().__init__(posterior, coordinates, temperature)
         self._facts = replace(
             posterior.facts, condensable=False, likely_normal=False, prior_slope=None
