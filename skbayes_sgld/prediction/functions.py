@@ -214,7 +214,7 @@ def predict_proba_interval(
     >>> print(predict_proba_interval(model, X[:1], as_frame=True).round(2))
     class     0           1           2
     end   lower upper lower upper lower upper
-    0      0.95   1.0   0.0  0.05   0.0   0.0
+    0      0.96   1.0   0.0  0.04   0.0   0.0
     """
     unwrapped = unwrap_for("predict_proba_interval", "predict_proba_interval", estimator, X)
     values = unwrapped.model.predict_proba_interval(unwrapped.X, coverage, **by_row)

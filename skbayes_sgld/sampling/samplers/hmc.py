@@ -163,8 +163,8 @@ class HMC(Hamiltonian):
     --------
     >>> from skbayes_sgld import SGLDLogisticRegression
     >>> from skbayes_sgld.sampling import HMC
-    >>> SGLDLogisticRegression(sampler=HMC(path_length=2.0))
-    SGLDLogisticRegression(sampler=HMC(path_length=2.0))
+    >>> SGLDLogisticRegression(sampler=HMC(path_length=1.5))
+    SGLDLogisticRegression(sampler=HMC(path_length=1.5))
     """
 
     path_length: float = 2.0
