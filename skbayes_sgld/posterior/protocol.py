@@ -205,7 +205,7 @@ class Facts:
     prior_slope : ndarray of shape (P,) or None
         s if the gradient of the log prior is ``s * theta``; otherwise None.
     path_length : float or None
-        Time of the trajectories of HMC, if longer ones than usual suit the posterior; else None.
+        Time of the trajectories of HMC, if other ones than usual suit the posterior; else None.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     """
