@@ -187,7 +187,7 @@ class NormalRow(NamedTuple):
 
 
 class BehindWall(Reparameterized):
-    """Posterior of a generalised linear model in the coordinates of a :class:`Wall`."""
+    """Posterior of a generalised linear model in coordinates without a wall or a funnel."""
 
     def __init__(
         self, posterior: GLMPosterior, coordinates: Wall | Funnel, temperature: float

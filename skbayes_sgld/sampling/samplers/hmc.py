@@ -144,7 +144,8 @@ class HMC(Hamiltonian):
         step is jittered by up to 20 %, so that no trajectory returns to its start every time. For
         counts, and if the noise is inferred, the steps of one trajectory in eight are a quarter as
         long: these densities fall off so steeply that a chain there would reject longer steps.
-        Under a horseshoe prior ``sampler="auto"`` takes 2.2.
+        ``sampler="auto"`` takes 2.2 under a horseshoe prior, and 1.8 where other priors learn
+        their scale.
     target_acceptance : float, default=0.85
         The acceptance that ``step_size="auto"`` aims at by dual averaging (Hoffman & Gelman 2014,
         Section 3.2). Effective draws per gradient vary little between 0.65 and 0.9; a higher
