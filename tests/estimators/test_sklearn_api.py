@@ -103,6 +103,12 @@ OWN = OF_PARAMETERS | {
 
 
 @pytest.fixture(autouse=True)
+def the_same_seeds(monkeypatch):
+    """Some checks leave random_state at None: seeds then come from NumPy's global generator."""
+    monkeypatch.setattr(np.random.mtrand, "_rand", np.random.RandomState(0))
+
+
+@pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Training and burn-in of networks cut to a part."""
     if find_spec("skbayes_sgld.neural_network"):
