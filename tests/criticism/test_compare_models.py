@@ -15,6 +15,7 @@ from skbayes_sgld import SGLDLinearRegression, compare_models
 from skbayes_sgld.criticism.comparison import stacking_weights
 from skbayes_sgld.metrics import loo
 from skbayes_sgld.priors import Normal
+from tests.marks import slow
 
 pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
 
@@ -73,7 +74,7 @@ def test_the_weights_are_those_of_the_best_mixture():
 @pytest.mark.filterwarnings("ignore:The Pareto k:UserWarning")
 @pytest.mark.parametrize(
     ("kind", "groups"),
-    [(pd.DataFrame, None), (pl.from_pandas, "shop"), (pa.Table.from_pandas, "shop")],
+    [(pd.DataFrame, None), (pl.from_pandas, "shop"), slow(pa.Table.from_pandas, "shop")],
 )
 def test_models_of_different_columns_of_a_frame_are_compared(kind, groups):
     """The one without groups does not see the column of labels, which is text."""

@@ -66,7 +66,9 @@ def test_draws_have_the_moments_of_the_posterior(case, seed):
     assert not result.problems and result.bias[0] < 0.01
     binary = isinstance(model, SGLDLogisticRegression)
     rows, draws, precision = standardised(model, X)
-    exact, variance, error = exact_moments(binary, rows, y, draws, precision, 8000)
+    n_exact = 8000 if case == "outlying rows" else 2000  # its weights differ more
+    exact, variance, error = exact_moments(binary, rows, y, draws, precision, n_exact)
+    assert error < 0.01
     z = (draws.mean(axis=0) - exact) / np.sqrt(variance)
     assert np.abs(z).max() < 4.5 * np.hypot(1.0 / np.sqrt(len(draws)), error)
     off = np.sqrt(draws.var(axis=0) / variance) - 1.0

@@ -21,7 +21,7 @@ from skbayes_sgld.priors import (
     StudentT,
 )
 from skbayes_sgld.sampling.tuning.mode import newton_mode
-from tests.marks import slow
+from tests.marks import SHORT, short_chains, slow
 
 X_RAW, Y = load_diabetes(return_X_y=True)
 FEW = {"n_draws": 300, "random_state": 0}
@@ -148,13 +148,14 @@ def test_few_rows_under_a_wide_prior_are_noted_and_under_a_narrow_one_not():
     assert "prior moves" in notes(SGLDLinearRegression(prior=Normal(200.0)), X, y)[0]
 
 
+@short_chains
 def test_what_is_learned_or_gone_is_not_measured():
-    model = SGLDLinearRegression(prior="hierarchical_normal", **FEW).fit(X_RAW, Y)
-    report = model.diagnose()
+    model = SGLDLinearRegression(prior="hierarchical_normal", random_state=0, **SHORT)
+    report = model.fit(X_RAW, Y).diagnose()
     assert report.conflict is None
     assert "pull of the prior" in (told := repr(report))
     assert told.partition("pull of the prior")[2].partition("\n")[0].endswith("not measured")
-    kept = SGLDLinearRegression(**FEW).fit(X_RAW, Y).result_
+    kept = SGLDLinearRegression(random_state=0, **SHORT).fit(X_RAW, Y).result_
     assert kept.diagnose().conflict is not None
     assert kept.without_data().diagnose().conflict is None
 

@@ -55,7 +55,7 @@ class Table:
 
     def grad(self, theta, rows=slice(None)):
         """Gradient ``(C, P)`` by differences."""
-        return derivative_by_chain(lambda at: self.value(at, rows), theta, h=1e-4)
+        return derivative_by_chain(lambda at: self.value(at, rows), theta, h=1e-4, at_once=True)
 
 
 def check_of_fits(name, likelihood):
@@ -104,7 +104,7 @@ def check_batches(table):
 def check_curvature(table):
     """The expansion that the search for the mode and the metric take."""
     at = table.theta[1]
-    expected = -derivative_by_chain(table.grad, at[None], h=1e-3)[0]
+    expected = -derivative_by_chain(table.grad, at[None], h=1e-3, at_once=True)[0]
     found = table.posterior.expand_likelihood(at)
     # of differences of differences
     assert_derivative(found.curvature, expected, "curvature", rtol=2e-5)

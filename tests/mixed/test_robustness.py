@@ -443,7 +443,7 @@ def test_check_without_a_row_that_can_be_left_out_asks_for_new_rows():
     X, y, own = with_rows_of_their_own()
     X, y = X[own], y[own]
     with pytest.warns(UserWarning, match="effects are not told apart from the noise"):
-        model = SGLDLinearRegression(group_effects={"g": "intercept"}, random_state=0)
+        model = SGLDLinearRegression(group_effects={"g": "intercept"}, n_draws=200, random_state=0)
         model.fit(X, y)  # and no warning of a misfit
     with pytest.raises(ValueError, match="have a label in group_effects .* held_out=True"):
         check_model(model, X, y)
