@@ -250,7 +250,14 @@ class LogLinearNoisePosterior(GLMPosterior):
     def _facts(self) -> Facts:
         # with many rows it is nearly normal; given the level of the noise it is not of one mode
         light = self.prior.normal and self.prior.proper and not self._few_rows
-        return replace(super()._facts(), n_own=0, light_tailed=light, shares_batches=True)
+        unequal = self._condensable() and self.n_own == 1
+        return replace(
+            super()._facts(),
+            n_own=0,
+            light_tailed=light,
+            shares_batches=True,
+            unequal_noise=unequal,
+        )
 
     def _condensable(self) -> bool:
         return self._has_many_rows() and not self._few_rows

@@ -187,6 +187,8 @@ class Facts:
     likely_cubic : bool
         Whether the columns are few, and the rows so many that the log density is nearly a cubic
         polynomial.
+    unequal_noise : bool
+        Whether there are many normal rows, each with a noise of its own.
     thread_safe : bool
         Whether threads may call the posterior side by side.
     user_defined : bool
@@ -229,6 +231,7 @@ class Facts:
     condensable: bool = False
     likely_normal: bool = False
     likely_cubic: bool = False
+    unequal_noise: bool = False
     thread_safe: bool = False
     user_defined: bool = False
     n_predictors: int = 1

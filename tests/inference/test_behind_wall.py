@@ -9,7 +9,6 @@ from scipy.stats import betabinom
 from skbayes_sgld import (
     SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
-    SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
@@ -254,73 +253,6 @@ def assert_same_moments(draws, others):
         error = sum(each.var(axis=(0, 1)) / effective_sample_size(each) for each in (a, b))
         off = np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1)))
         assert np.all(off < 4.5 * np.sqrt(error) + 0.01)  # 1 %: the bias of a step
-
-
-def unequal(kind="plain"):
-    """Observations whose noise depends on columns, in one of which a row lies at 300 sds."""
-    X, _, rng = outlying(far=3e2)
-    y = 0.3 * X[:, 0] + np.exp(0.2 * X[:, 2]) * rng.standard_normal(len(X))
-    weight = rng.uniform(0.5, 1.5, len(y)) if kind == "weights" else None
-    if kind == "surprise":
-        y[ROW] = 20.0
-    if kind == "category":
-        X = np.column_stack([X[:, [0, 2]], np.arange(len(y)) == ROW])
-    if kind == "copied":
-        X = np.column_stack([X, X[:, 1] + 0.5 * rng.standard_normal(len(y))])
-    return X, y, weight
-
-
-def fitted_unequal(kind, **settings):
-    X, y, weight = unequal(kind)
-    model = SGLDLinearRegression(noise_model="log_linear", random_state=0, **settings)
-    model.fit(X, y, sample_weight=weight)
-    assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
-    return model.result_, X, y, np.ones(len(y)) if weight is None else weight
-
-
-def density_of_unequal(result, X, y, weight):
-    """Log density behind the wall by all rows, the prior, and a numeric Jacobian."""
-    wall = result.plan.posterior
-    others = wall.inner
-
-    def log_density(phi):
-        theta = wall.coordinates.forward(phi)
-        d = X.shape[1]
-        mean = (X - others.x_mean) @ theta[:, :d].T + theta[:, d]
-        v = (X - others.slopes.mean) @ theta[:, d + 1 : -1].T + theta[:, -1]
-        rows = weight @ (-0.5 * (v + np.square(y[:, None] - mean) * np.exp(-v)))
-        slopes = derivative_by_chain(wall.coordinates.forward, phi)
-        return rows + others.log_prior(theta) + np.linalg.slogdet(slopes)[1]
-
-    return log_density
-
-
-@pytest.mark.filterwarnings("ignore")  # of few draws
-@pytest.mark.parametrize("kind", ["plain", "weights", "category", "copied"])
-def test_the_density_behind_a_funnel_is_that_of_all_rows(kind):
-    result, *rows = fitted_unequal(kind, n_draws=40)
-    wall = result.plan.posterior
-    phi = wall.coordinates.inverse(wall.inner.reported.theta(result.draws.values[0, ::5]))
-    np.testing.assert_allclose(
-        wall.coordinates.inverse(wall.coordinates.forward(phi)), phi, atol=1e-6
-    )
-    off = wall.log_density(phi) - density_of_unequal(result, *rows)(phi)
-    np.testing.assert_allclose(off, off[0], atol=1e-3)
-    check_gradient(wall, phi)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The standard deviation")  # of heavy tails
-@pytest.mark.parametrize("kind", ["plain", "weights", "surprise", "category", "copied"])
-def test_unequal_noise_has_the_moments_of_importance_sampling(kind):
-    result, *rows = fitted_unequal(kind)
-    wall, draws = result.plan.posterior, result.draws.values
-    at = wall.coordinates.inverse(wall.inner.reported.theta(draws.reshape(-1, draws.shape[2])))
-    phi, weight = weighted_draws(
-        density_of_unequal(result, *rows), at.mean(axis=0), np.cov(at.T), n_draws=3000
-    )
-    assert 1.0 / np.sum(np.square(weight)) > 500
-    assert_same_as_weighted(draws, wall.reported.values(phi), weight)
 
 
 def test_after_an_overflow_the_next_strategy_plans_behind_the_wall():

@@ -48,6 +48,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.inference.strategies.direct", "DirectDraws", only=("normal_but_last",)),
     Door("skbayes_sgld.inference.strategies.nearly_normal", "NearlyNormal", ("likely_normal",)),
     Door("skbayes_sgld.inference.strategies.cubic", "Cubic", ("likely_cubic",)),
+    # many rows, few of which determine a noise
+    Door("skbayes_sgld.inference.strategies.own_noise", "OwnNoise", only=("unequal_noise",)),
     Independent,  # few parameters and a nearly normal posterior; also the sampler by name
     Langevin,
     # many rows, one of which makes a wall

@@ -18,20 +18,20 @@ from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.plans import draft
-from skbayes_sgld.inference.planning.rows_read import cheapest_rows
+from skbayes_sgld.inference.planning.rows_read import RowsRead, cheapest_rows
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.independent import Independent
 from skbayes_sgld.inference.strategies.langevin import steps_on_rows
-from skbayes_sgld.likelihoods import UnequalNormalNoise
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.parameterizations.wall import BehindWall as BehindWallPosterior
 from skbayes_sgld.posterior.parameterizations.wall import behind_wall
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.gradients.control_variate import ExpandedGradient
 from skbayes_sgld.sampling.gradients.mapped import MappedGradient
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning.leverage import wall_of
-from skbayes_sgld.sampling.tuning.mode import NoModeError, newton_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, newton_mode
 
 
 class BehindWall(Strategy):
@@ -41,15 +41,10 @@ class BehindWall(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether Langevin steps are biased; or read many rows, of which one at most matters.
-
-        A row with a noise of its own makes a funnel, however many others matter.
-        """
+        """Whether Langevin steps are biased; or read many rows, of which one at most matters."""
         settings, read, posterior = task.settings, task.rows_read, task.posterior
-        assert isinstance(posterior, GLMPosterior)
         left = settings.all_left_to_tuning and settings.tau == 1.0
-        funnel = isinstance(posterior.likelihood, UnequalNormalNoise)
-        found = read is not None and (funnel or read.posterior.n_always <= 1)
+        found = read is not None and read.posterior.n_always <= 1
         found = found or task.finding is not None
         return left and found and posterior.n_params <= MAX_DENSE
 
@@ -71,22 +66,37 @@ class BehindWall(Strategy):
         wall = behind_wall(posterior, row, mode.theta, covariance)
         if wall is None:
             return task
-        mode = mode._replace(expansion=None)  # that of all rows
-        inner = replace(task.found(mode=mode, rows_read=None, finding=None), posterior=wall.inner)
         why = "a row bounds the posterior on one side: its predictor is taken by quantiles"
-        outer = replace(inner, posterior=wall, parameterization=Choice("quantiles", why))
+        inner, outer = in_coordinates(task, wall, mode, why)
         if Independent.suits(outer):
             planned = Independent.plan(outer)
             if isinstance(planned, Plan):
                 return planned
         if task.rows_read is None:  # a chain of an earlier plan overflowed
             return replace(outer, finding=task.finding)
-        rows_read = cheapest_rows(inner)
-        run = draft(inner, SGLD(), rows_read, mode)
-        gradient = run.dynamics.gradient
-        if isinstance(gradient, ExpandedGradient):
-            gradient = MappedGradient.of(gradient, wall.coordinates, wall.temperature)
-        else:
-            gradient = Full().bind(wall)
-        dynamics = replace(run.dynamics, gradient=gradient, density_of=wall)
-        return steps_on_rows(outer, replace(run, dynamics=dynamics), rows_read)
+        return steps_behind(inner, outer, cheapest_rows(inner))
+
+
+def in_coordinates(
+    task: Task, wall: BehindWallPosterior, mode: Mode, why: str
+) -> tuple[Task, Task]:
+    """Tasks of the posterior in a wall's coordinates: before and after the map, without findings.
+
+    ``mode`` is that of the rows that make no wall.
+    """
+    mode = mode._replace(expansion=None)  # that of all rows
+    inner = replace(task.found(mode=mode, rows_read=None, finding=None), posterior=wall.inner)
+    return inner, replace(inner, posterior=wall, parameterization=Choice("quantiles", why))
+
+
+def steps_behind(inner: Task, outer: Task, rows_read: RowsRead) -> Plan | Task:
+    """Plan of SGLD whose batches are those of the posterior before the map."""
+    run = draft(inner, SGLD(), rows_read, inner.mode)
+    gradient, wall = run.dynamics.gradient, outer.posterior
+    assert isinstance(wall, BehindWallPosterior)
+    if isinstance(gradient, ExpandedGradient):
+        gradient = MappedGradient.of(gradient, wall.coordinates, wall.temperature)
+    else:
+        gradient = Full().bind(wall)
+    dynamics = replace(run.dynamics, gradient=gradient, density_of=wall)
+    return steps_on_rows(outer, replace(run, dynamics=dynamics), rows_read)

@@ -39,6 +39,7 @@ from skbayes_sgld.inference.strategies.langevin import plan_steps
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.parameterizations.base import Map
 from skbayes_sgld.sampling.samplers import HMC, SGLD
 from skbayes_sgld.sampling.tuning.mode import Center
 
@@ -132,12 +133,7 @@ def _steps(task: Task, center: Center) -> Plan | Task | None:
     to 500 rows are then enough, in place of 2,000.
     """
     posterior: Any = task.posterior
-    tau = task.settings.tau
-    n_pairs = n_averaged(posterior.n_samples) // 2
-    moves = normal_moves(center, tau, task.seed, _MOVES, n_pairs + _TESTS)
-    draws = center.theta + np.concatenate([moves[:n_pairs], -moves[:n_pairs]])
-    tests, none = center.theta + moves[n_pairs:], np.empty(0, int)
-    found = by_averages(posterior, draws, tests, tau, task.seed, _AIM_OF_STEPS, _FEWEST, none)
+    found = averaged_rows(posterior, center, task.settings.tau, task.seed)
     if found is None:
         return None
     few, off = found
@@ -148,6 +144,24 @@ def _steps(task: Task, center: Center) -> Plan | Task | None:
         return outcome
     size, doubt = outcome.bias
     return replace(outcome, posterior=posterior, bias=(size + off, doubt))
+
+
+def averaged_rows(
+    posterior: GLMPosterior, center: Center, tau: float, seed: int, map_: Map | None = None
+) -> tuple[CondensedPosterior, float] | None:
+    """Posterior by few rows and expansions with averages over normal draws, and its error.
+
+    ``map_`` takes the draws to the posterior's parameters; None leaves them. None is returned if
+    too many rows matter.
+    """
+    n_pairs = n_averaged(posterior.n_samples) // 2
+    moves = normal_moves(center, tau, seed, _MOVES, n_pairs + _TESTS)
+    draws = center.theta + np.concatenate([moves[:n_pairs], -moves[:n_pairs]])
+    tests = center.theta + moves[n_pairs:]
+    if map_ is not None:
+        draws, tests = map_.forward(draws), map_.forward(tests)
+    none = np.empty(0, int)
+    return by_averages(posterior, draws, tests, tau, seed, _AIM_OF_STEPS, _FEWEST, none)
 
 
 def condensed(

@@ -62,7 +62,7 @@ class Langevin(Strategy):
             return _next(task, run, rows_read, why)
         if not is_given and task.facts.condensable:
             # the rows that matter may be few: many rows and short steps are the next resort
-            if _rows_of_a_step(run) > max(_MANY, _SHARE * task.posterior.n_samples):
+            if reads_many(rows_read, task.posterior.n_samples):
                 return task.found(rows_read=rows_read)
             if rows_read.posterior.n_always == 1 and wall_of(task.posterior, task.mode) is not None:
                 return task.found(finding=Finding(f"{run.sampler}: {_WALL}"), rows_read=rows_read)
@@ -87,9 +87,10 @@ class ShorterSteps(Strategy):
         return steps_on_rows(task, draft(task, SGLD(), task.rows_read, task.mode), task.rows_read)
 
 
-def _rows_of_a_step(run: Run) -> int:
-    """Number of rows that a step reads."""
-    return (run.batch_size or run.n_samples) + run.dynamics.gradient.posterior.n_always
+def reads_many(rows_read: RowsRead, n: int) -> bool:
+    """Whether a step reads so many of n rows that those that matter are looked for first."""
+    batch_size = rows_read.choices["batch_size"].value
+    return (batch_size or n) + rows_read.posterior.n_always > max(_MANY, _SHARE * n)
 
 
 def steps_on_rows(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:

@@ -48,11 +48,11 @@ class NormalQuantiles(Map):
             powers = np.array([[0.0], [3.0], [2.0], [1.0]])
             orders.append(powers * np.vstack([np.zeros_like(pieces[:1]), orders[-1][:-1]]))
         breaks = np.r_[ends[0] - 1.0, spline.x, ends[1] + 1.0]
-        self._pieces = PPoly(np.stack(orders, axis=-1), breaks)
+        self.pieces = PPoly(np.stack(orders, axis=-1), breaks)
 
     def derivatives(self, x: Array) -> Array:
         """Value at x and its first three derivatives ``(4, ...)``."""
-        return np.moveaxis(self._pieces(x), -1, 0)
+        return np.moveaxis(self.pieces(x), -1, 0)
 
     def expand(self, phi: Array) -> Expanded:
         """Log noise variance ``(C, 1)`` at ``phi (C, 1)``, the log Jacobian and the chain rule."""
