@@ -417,9 +417,11 @@ class GLMPosterior(BasePosterior):
 
     def _has_many_rows(self) -> bool:
         # of fewer rows all are as cheap (1,340 x 19), or most of them matter (1,500 x 100). Gamma
-        # targets of 2,000 rows in fifty levels take 0.4 of the time
+        # targets of 2,000 rows in fifty levels take 0.4 of the time, and eight classes of 2,000 x
+        # 16 with a row far out a sixth
         n, P = self.n_samples, self.n_params
-        return n > min(4000, max(1500, 15 * P)) and P <= MAX_DENSE
+        of_each = P // self.n_predictors
+        return n > min(4000, max(1500, 15 * of_each)) and P <= MAX_DENSE
 
     def _likely_normal(self) -> bool:
         # at 40,000 x 100 and 100,000 x 200 the usual plan takes 1.4 and 1.5 times as long

@@ -17,7 +17,7 @@ from skbayes_sgld.inference.planning.rows_read import RowsRead
 from skbayes_sgld.inference.planning.task import Finding, Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.behind_wall import BehindWall
-from skbayes_sgld.likelihoods import Bernoulli, Gamma
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gamma
 from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.wall import behind_wall
@@ -55,6 +55,13 @@ def outlying_times(n=5000):
     return X, y
 
 
+def outlying_classes(n=5000, K=3):
+    """Columns of :func:`outlying`, and classes."""
+    X, _, rng = outlying(n)
+    u = X[:, [0, 2]] @ rng.standard_normal((2, K))
+    return X, (u + rng.gumbel(size=u.shape)).argmax(axis=1)
+
+
 def behind(X, y, likelihood=None):
     """Posterior behind the wall, that of all rows, and the mode without the row."""
     posterior = GLMPosterior(X, y, likelihood or Bernoulli(), Normal(scale=1.0))
@@ -82,16 +89,38 @@ def test_the_map_has_its_inverse_its_jacobian_and_its_chain_rule():
     check_gradient(wall, phi)
 
 
-@pytest.mark.parametrize("family", ["labels", "times"])
-def test_the_posterior_is_nearly_normal_behind_the_wall(family):
-    times = family == "times"
-    wall, posterior, mode = behind(*outlying_times(), Gamma()) if times else behind(*outlying()[:2])
+@pytest.mark.parametrize(
+    ("data", "likelihood", "most"),
+    [
+        (lambda: outlying()[:2], Bernoulli(), 0.1),
+        (outlying_times, Gamma(), 0.2),
+        (outlying_classes, Categorical(3), 0.15),
+        (lambda: outlying_classes(K=8), Categorical(8), 0.3),
+    ],
+)
+def test_the_posterior_is_nearly_normal_behind_the_wall(data, likelihood, most):
+    wall, posterior, mode = behind(*data(), likelihood)
     z = np.random.default_rng(1).standard_normal((200, mode.theta.size))
     normal = -0.5 * np.square(z).sum(axis=1)
     theta = mode.theta + mode.metric.sqrt(z)
-    assert (wall.log_density(theta) - normal).std() < 0.1 + 0.1 * times
+    assert (wall.log_density(theta) - normal).std() < most
     assert (posterior.log_density(theta) - normal).std() > 1.0
     check_gradient(wall, theta[:6])
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_the_density_behind_a_wall_of_classes_is_that_of_all_rows(own):
+    X, y = outlying_classes()
+    y[ROW] = own
+    wall, posterior, mode = behind(X, y, Categorical(3))
+    z = np.random.default_rng(1).standard_normal((6, mode.theta.size))
+    phi = mode.theta + mode.metric.sqrt(z)
+    theta = wall.coordinates.forward(phi)
+    np.testing.assert_allclose(wall.coordinates.inverse(theta), phi, atol=1e-8)
+    log_det = np.linalg.slogdet(derivative_by_chain(wall.coordinates.forward, phi))[1]
+    off = wall.log_density(phi) - posterior.log_density(theta) - log_det
+    np.testing.assert_allclose(off, off[0], atol=1e-4)
+    check_gradient(wall, phi)
 
 
 def test_a_batch_of_all_rows_has_the_gradient_of_all_rows():
@@ -171,6 +200,40 @@ def test_proposals_behind_a_wall_have_the_moments_of_importance_sampling():
     at = inner.reported.theta(draws.reshape(-1, draws.shape[2]))
     theta, weight = weighted_draws(log_density, at.mean(axis=0), np.cov(at.T), n_draws=3000)
     assert_same_as_weighted(draws, inner.reported.values(theta), weight)
+
+
+def certain(X, y, weight):
+    """The row counts as 300."""
+    weight[ROW] = 300.0
+
+
+def unlikely(X, y, weight):
+    """The row's class is the one that the other rows make unlikely."""
+    y[(X[:, 1] > 1.5) & (np.arange(len(y)) % 4 == 0)] = 1
+    y[ROW] = 0
+
+
+def rare(X, y, weight):
+    """Few rows have the row's class."""
+    y[(y == 2) & (np.arange(len(y)) % 10 > 0)] = 0
+    y[ROW] = 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "K"), [(None, 3), (certain, 3), (unlikely, 3), (rare, 3), (None, 8)]
+)
+def test_classes_have_the_draws_of_hmc_on_all_rows(change, K):
+    X, y = outlying_classes(1800, K)
+    weight = np.ones(len(y))
+    if change is not None:
+        change(X, y, weight)
+    given = {"sample_weight": weight} if change is certain else {}
+    settings = {"prior": Normal(scale=1.0), "random_state": 0}
+    model = SGLDLogisticRegression(**settings).fit(X, y, **given)
+    assert "bounds the posterior" in model.result_.plan.choices["parameterization"].why
+    other = SGLDLogisticRegression(sampler="hmc", n_draws=1000, **settings).fit(X, y, **given)
+    assert_same_moments(*(each.result_.draws.values for each in (model, other)))
 
 
 def test_densities_behind_a_wall_are_rounded_as_those_of_the_rows():
@@ -265,14 +328,16 @@ def test_after_an_overflow_the_next_strategy_plans_behind_the_wall():
     assert outcome.parameterization.value == "quantiles"
 
 
+@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("rows, found", [([], None), ([ROW], ROW), ([ROW, ROW + 1], None)])
-def test_a_wall_is_that_of_exactly_one_row(rows, found):
+def test_a_wall_is_that_of_exactly_one_row(rows, found, K):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((5000, 4)), rng.integers(2, size=5000)
+    X, y = rng.standard_normal((5000, 4)), rng.integers(K, size=5000)
     for column, row in enumerate(rows):
         X[row, column] = 1e3
-    posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
-    assert leverage.wall_of(posterior, newton_mode(posterior, np.zeros(5))) == found
+    likelihood = Bernoulli() if K == 2 else Categorical(K)
+    posterior = GLMPosterior(X, y, likelihood, Normal(scale=1.0))
+    assert leverage.wall_of(posterior, newton_mode(posterior, posterior.start())) == found
 
 
 def test_a_row_of_a_model_with_an_own_parameter_makes_a_wall():

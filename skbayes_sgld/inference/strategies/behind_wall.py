@@ -2,10 +2,10 @@
 
 One row far out, whose label is nearly certain on one side, lets the posterior fall steeply there.
 Steps of Langevin dynamics are then biased, and trajectories have to be short. In coordinates in
-which the row's predictor is nearly normal the usual strategies suit. A logistic regression with a
+which the row's predictors are nearly normal the usual strategies suit. A logistic regression with a
 row at 1,000 sds took six times as long with :class:`Condensed` (8,000 and 40,000 rows of 16
-columns), one of beta-binomial totals four times. Gamma targets of 2,000 rows take a
-quarter of the time by independent proposals in these coordinates.
+columns), one of beta-binomial totals four times, eight classes ten times. Gamma targets of 2,000
+rows take a quarter of the time by independent proposals in these coordinates.
 """
 
 from __future__ import annotations

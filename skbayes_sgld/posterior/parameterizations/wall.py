@@ -1,11 +1,12 @@
 """Coordinates of a posterior that one row bounds on one side.
 
 The label of an outlying row is nearly certain on one side of a plane through the posterior, and
-nearly impossible on the other. Without the row the predictor of the row is nearly normal, and
-independent of all directions that are uncorrelated with it. Given the row it follows this normal
-distribution times the likelihood of the row, a function of one variable. The new coordinate is the
-normal quantile of that distribution; the other directions stay. The posterior is then nearly as
-normal as without the row.
+nearly impossible on the other. Without the row the predictors of the row are nearly normal, and
+independent of all directions that are uncorrelated with them. Given the row they follow this normal
+distribution times the likelihood of the row. The new coordinates are nearly independent normal
+numbers that a *transport* takes to that distribution: the quantiles of one predictor, or
+:class:`OwnClassLargest`. All other directions stay. The posterior is then nearly as normal as
+without the row.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._linalg import GROUP
+from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Categorical, RowKernel
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map, Reparameterized
@@ -25,47 +27,50 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     NormalQuantiles,
     normal_quantiles,
 )
+from skbayes_sgld.posterior.parameterizations.own_class import (
+    others_less_own,
+    own_class_largest,
+)
 from skbayes_sgld.posterior.sparse_design import as_array
 
 
 class Wall(Map):
-    r"""The map :math:`\theta = \phi + (Q(s) - s) v` with :math:`s = u' (\phi - c)`.
+    r"""The map :math:`\theta = \phi + V' (T(s) - s)` with :math:`s = U (\phi - c)`.
 
     Parameters
     ----------
     center : ndarray of shape (P,)
         c, the mode without the row.
-    across : ndarray of shape (P,)
-        u, which takes theta to the row's predictor in sds.
-    along : ndarray of shape (P,)
-        v, the move of theta with the predictor: the covariance times u. ``u' v`` is 1.
-    quantiles : NormalQuantiles
-        Q.
+    across : ndarray of shape (m, P)
+        U, which takes theta to the row's predictors in independent sds.
+    along : ndarray of shape (m, P)
+        V, the moves of theta with these: U times the covariance. ``U V'`` is the identity.
+    transport : Map
+        T.
     """
 
-    def __init__(
-        self, center: Array, across: Array, along: Array, quantiles: NormalQuantiles
-    ) -> None:
+    def __init__(self, center: Array, across: Array, along: Array, transport: Map) -> None:
         self._center, self._across, self._along = center, across, along
-        self._quantiles = quantiles
+        self._transport = transport
 
     def expand(self, phi: Array) -> Expanded:
         """Theta at phi, the log Jacobian and the chain rule."""
-        # a product of each position with a vector: its rounding depends on no other position
-        s = np.vecdot(phi - self._center, self._across)
-        at, slope, bend, _ = self._quantiles.derivatives(s)
+        s = self._in_sds(phi)
+        at = self._transport.expand(s)
 
         def pull_back(grad: Array, tau: float) -> Array:
-            in_s = (slope - 1.0) * np.vecdot(grad, self._along) + tau * bend / slope
-            return grad + in_s[:, None] * self._across
+            in_t = matmul_rows(grad, self._along.T)
+            return grad + matmul_rows(at.pull_back(in_t, tau) - in_t, self._across)
 
-        return Expanded(phi + (at - s)[:, None] * self._along, np.log(slope), pull_back)
+        return Expanded(phi + matmul_rows(at.theta - s, self._along), at.log_jacobian, pull_back)
 
     def inverse(self, theta: Array) -> Array:
         """Phi at theta."""
-        at = np.vecdot(theta - self._center, self._across)
-        s = self._quantiles.inverse(at[:, None])[:, 0]
-        return theta + (s - at)[:, None] * self._along
+        t = self._in_sds(theta)
+        return theta + matmul_rows(self._transport.inverse(t) - t, self._along)
+
+    def _in_sds(self, theta: Array) -> Array:
+        return matmul_rows(theta - self._center, self._across.T)
 
 
 class BehindWall(Reparameterized):
@@ -105,8 +110,8 @@ def behind_wall(
     Parameters
     ----------
     posterior : GLMPosterior
-        Of one linear predictor. Own parameters of its likelihood count at their values in
-        ``center`` for the quantiles, and as they are in the density.
+        Of one linear predictor, or of classes. Own parameters of its likelihood count at their
+        values in ``center`` for the quantiles, and as they are in the density.
     row : int
     center : ndarray of shape (P,)
         Mode of the posterior of all other rows.
@@ -116,17 +121,34 @@ def behind_wall(
     part = posterior.take(np.array([row]))
     rows: Any = part.row_sum()
     x = as_array(rows.design.block(slice(0, 1)))[0]
-    both = rows.coefficient_map.coefficients(np.vstack([np.eye(len(center)), center])) @ x
-    in_theta, at_center = both[:-1, 0], both[-1]
-    sd = np.sqrt(in_theta @ covariance @ in_theta)
-    across = in_theta / sd
+    linear = rows.coefficient_map.coefficients(np.vstack([np.eye(len(center)), center])) @ x
+    classes = isinstance(posterior.likelihood, Categorical)
+    if classes:
+        linear = others_less_own(linear, int(part.y[0]))
+    in_theta, at_center = (linear[:-1] if classes else linear[:-1, :1]).T, linear[-1]
+    root = np.linalg.cholesky(in_theta @ covariance @ in_theta.T)
+    across = np.linalg.solve(root, in_theta)
+    transport: Map | None
+    if classes:
+        weight = 1.0 if part.weight is None else float(part.weight[0])
+        transport = own_class_largest(at_center, root, weight)
+        # the transport has the likelihood of the row
+        posterior = posterior.take(np.delete(np.arange(posterior.n_samples), row))
+    else:
+        transport = _quantiles(rows.kernel, at_center, float(root[0, 0]))
+    if transport is None:
+        return None
+    return BehindWall(posterior, Wall(center, across, across @ covariance, transport), 1.0)
+
+
+def _quantiles(kernel: RowKernel, at_center: Array, sd: float) -> NormalQuantiles | None:
+    """Normal quantiles of a row's predictor in sds; None if they are not determined."""
 
     def log_density(t: Array) -> Array:
         u = np.tile(at_center[:, None], (len(t), 1, 1))
         u[:, 0, 0] += sd * t
-        return rows.kernel.derivatives(u, 0)[0][:, 0] - 0.5 * np.square(t)
+        of_row: Array = kernel.derivatives(u, 0)[0][:, 0]
+        return of_row - 0.5 * np.square(t)
 
     quantiles = normal_quantiles(log_density, Affine(np.zeros(1), np.eye(1)), 1.0)
-    if not isinstance(quantiles, NormalQuantiles):
-        return None
-    return BehindWall(posterior, Wall(center, across, covariance @ across, quantiles), 1.0)
+    return quantiles if isinstance(quantiles, NormalQuantiles) else None

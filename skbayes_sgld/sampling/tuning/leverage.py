@@ -101,13 +101,11 @@ def read_always(
 def wall_of(posterior: BasePosterior, mode: Mode) -> int | None:
     """Row that bounds the posterior on one side; None if there is none, or more than one.
 
-    The leverage of such a row is high within two sds of its predictor. None, too, in models of
-    several predictors: it bounds more than one there.
+    The leverage of such a row is high within two sds of its predictors.
     """
-    if posterior.facts.n_predictors != 1:
-        return None
     leverages = posterior.leverages(mode.theta, mode.metric.sqrt(np.eye(mode.theta.size)), _WALL)
     if leverages is None:
         return None
-    rows = np.flatnonzero(leverages[0] > _WALL)
+    of_predictors = leverages[: posterior.facts.n_predictors]  # and not of own parameters
+    rows = np.flatnonzero((of_predictors > _WALL).any(axis=0))
     return int(rows[0]) if len(rows) == 1 else None
