@@ -9,8 +9,8 @@ are below 0. The probability of its own class is a product,
 
 Given those before it, each difference thus follows a normal distribution times one logistic
 function: a family with one parameter, whose quantiles are tabulated. What is left are the
-probabilities of the differences to come, which move the means of the coordinates and little else:
-the log density of seven differences differs from a normal one by 0.15.
+probabilities of the differences to come. They move means and covariances of the coordinates, which
+a linear map takes off: the log density of seven differences is then normal up to an sd of 0.1.
 """
 
 from __future__ import annotations
