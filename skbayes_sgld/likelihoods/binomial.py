@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import expit, fdtr, gammaln, logit, xlogy
 
+from skbayes_sgld.likelihoods import elementary
 from skbayes_sgld.likelihoods.base import RARE, Array, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
@@ -165,7 +166,7 @@ class Binomial(Likelihood):
 
     def mean(self, u: Array) -> Array:
         """``n p``."""
-        return self._trials(u) * expit(u[:, 0])
+        return self._trials(u) * elementary.expit(u[:, 0])
 
     def variance(self, u: Array) -> Array:
         """``n p (1 - p)``."""

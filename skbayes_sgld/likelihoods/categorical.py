@@ -142,12 +142,21 @@ class Categorical(LabelLikelihood):
         return np.tensordot(weight.T.astype(dtype), eta, 1)
 
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
-        """Predictor of the class, minus the log of the sum of all exponentials."""
-        eta -= eta.max(axis=1, keepdims=True)
-        value: Array = eta[np.arange(len(eta)), codes.astype(np.intp)].astype(float)
-        np.exp(eta, out=eta)
-        value -= np.log(eta.sum(axis=1))
-        return value
+        """Minus ``log(1 + sum exp(eta_k - eta_y))``, a sum over the classes other than y."""
+        rows, y = np.arange(len(eta)), codes.astype(np.intp)
+        of_y = eta[rows, y]
+        eta[rows, y] = eta[:, -1]  # the others come first
+        total, term = np.ones_like(of_y), np.empty_like(of_y)
+        with np.errstate(over="ignore"):
+            for k in range(self.n_classes - 1):
+                np.subtract(eta[:, k], of_y, out=term)
+                total += np.exp(term, out=term)
+        far = np.flatnonzero(np.isinf(total.max(axis=1)))
+        values: Array = np.negative(np.log(total, out=total), out=total)
+        if len(far):
+            eta[rows, y] = of_y
+            values[far] = super().log_probability_draws(eta[far], own, codes[far])
+        return values
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Log softmax, and the log probability of the other classes together."""

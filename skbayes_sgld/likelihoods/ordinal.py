@@ -204,19 +204,20 @@ class Ordinal(LabelLikelihood):
         """
         dtype, gap = eta.dtype, np.exp(np.minimum(own.T, _LARGEST))
         cuts = np.cumsum(np.vstack([np.zeros(eta.shape[2]), gap]), axis=0)
-        values = np.empty((len(eta), eta.shape[2]))
+        values = np.empty((len(eta), eta.shape[2]), dtype)
         for code in np.unique(codes.astype(np.intp)):
             rows, last = np.flatnonzero(codes == code), self.n_classes - 1
             at = eta[rows, 0] - cuts[max(code - 1, 0)].astype(dtype)
             far = np.abs(at).max(axis=1) > _LARGEST
             odds = np.exp(np.clip(at, -_LARGEST, _LARGEST, out=at), out=at)
             if code == 0:
-                total, inner = odds, 0.0
+                total, inner = odds, dtype.type(0.0)
             elif code == last:
-                total, inner = np.reciprocal(odds, out=odds), 0.0
+                total, inner = np.reciprocal(odds, out=odds), dtype.type(0.0)
             else:
                 fall = np.exp(-gap[code - 1])
                 total, inner = np.reciprocal(odds), np.log(-np.expm1(-gap[code - 1]))
+                inner = inner.astype(dtype)
                 odds *= fall.astype(dtype)
                 total += odds
                 total += fall.astype(dtype)

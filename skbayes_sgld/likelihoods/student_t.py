@@ -26,6 +26,7 @@ _NOTHING = -100.0  # log squared scale, relative to the median distance, of equa
 _WEAK = 1e-4  # weight of the prior at the start, relative to all rows
 # Degrees of freedom up to which sums in single precision are right to 1e-3 for 1,000 rows
 _ROUNDED = 300.0
+_LARGEST = np.float32(1e38)  # in the range of single precision
 _FACTORS = 8  # of a product, whose logarithm is taken
 
 
@@ -47,12 +48,16 @@ class StudentTKernel(RowKernel):
         gamma, nu = first_of_equal(u[:, 1]), np.exp(clip_log(first_of_equal(u[:, 2])))
         residual, precision = self.y - u[:, 0], np.exp(-gamma)
         scaled = residual * precision
+        if orders == (0,):  # 4,000 draws of a row take two thirds of the time
+            residual *= scaled
+            residual /= nu
+            fall = _log_of_rise(residual, nu)
+            fall *= 0.5 * (nu + 1.0)
+            return [np.subtract(_degree_terms(nu, 0) - 0.5 * gamma, fall, out=fall)]
         square = residual * scaled
         values, fall = [], log1p(square / nu)
         if 0 in orders:
             values.append(_degree_terms(nu, 0) - 0.5 * (gamma + (nu + 1.0) * fall))
-        if orders == (0,):
-            return values
         total = nu + square
         if 1 in orders:
             pull = (nu + 1.0) / total
@@ -99,6 +104,14 @@ class StudentTKernel(RowKernel):
         if lost.any():
             total[lost] = super().total(u[lost])
         return total
+
+
+def _log_of_rise(x: Array, nu: Array) -> Array:
+    """``log(1 + x)``, of which half of ``nu + 1`` is to be right to 1e-5; x is overwritten."""
+    if x.dtype != np.float32 or nu.max(initial=0.0) >= _ROUNDED:
+        return log1p(x)
+    x += x.dtype.type(1.0)
+    return np.log(np.minimum(x, _LARGEST, out=x), out=x)
 
 
 def _degree_terms(nu: Array, order: int) -> Array:

@@ -21,6 +21,7 @@ from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
 from skbayes_sgld.prediction.interpolation import Interpolation
+from skbayes_sgld.prediction.levels import quantiles_at
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
@@ -167,7 +168,7 @@ class PredictiveDistribution:
             u = u.copy()
             u[:, self.likelihood.spread_at] -= np.log(row_values.n_averaged)[:, None]
         if taken := self.likelihood.taken(row_values):
-            known = np.stack(taken, axis=1)[:, :, None]
+            known = np.stack(taken, axis=1)[:, :, None].astype(u.dtype, copy=False)
             u = np.concatenate([u, np.broadcast_to(known, (*known.shape[:2], u.shape[2]))], axis=1)
         return u
 
@@ -185,8 +186,9 @@ class PredictiveDistribution:
         X: Array,
         *more: Array | RowValues,
         each: int | None = None,
+        dtype: Any = None,
     ) -> Array:
-        """Values of ``function(X, *more)``, computed in blocks of rows.
+        """Values of ``function(X, *more)``, computed in blocks of rows, perhaps cast to ``dtype``.
 
         A row has ``copies`` temporaries of ``each`` numbers; None: as many as its predictors. Each
         of ``more`` has one entry for each row.
@@ -197,7 +199,7 @@ class PredictiveDistribution:
 
         size = block_size(copies * (each or self.predictor.n_draws * self.predictor.n_predictors))
         with one_blas_thread():
-            return map_blocks(values_of, X.shape[0], size)
+            return map_blocks(values_of, X.shape[0], size, dtype)
 
     # ---- observations -------------------------------------------------------------------------
 
@@ -226,21 +228,23 @@ class PredictiveDistribution:
     def _moments_of_locations(self, X: Array, row_values: RowValues) -> Array:
         """Mean and variance ``(n, 2)`` if the first predictor is the mean of an observation."""
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
+        # noise variances under every draw, at a predicted log variance of 0
+        zero = np.zeros((self.predictor.n_predictors, 1, len(share)))
+        noises = likelihood.variance(self._with_own(zero))[0]
+        shares = np.multiply(share, noises, where=share > 0.0, out=np.zeros_like(share))
 
         def moments_of(X: Array, row_values: RowValues) -> Array:
             coordinates = _moved(spread.coordinates(X), row_values)
             mean, variance = coordinates[0, :, -1].copy(), spread.variance(coordinates)[0]
             if self.predictor.n_predictors == 1:
-                u = self._with_own(np.zeros((1, 1, len(share))))
-                noise = likelihood.variance(u) @ share
+                noise = shares.sum()
             else:  # location and log variance, whose draws are taken from its mean
                 level = coordinates[1, :, -1].copy()
                 coordinates[..., -1] = 0.0
-                away = spread.predictors(coordinates)[1]
+                away = spread.predictors(coordinates[1], 1)
                 if away.max(initial=0.0) > 80.0:  # the most in single precision
                     away = away.astype(float)
-                u = self._with_own(np.stack([away, away]))
-                noise = np.exp(level) * (likelihood.variance(u) @ share.astype(away.dtype))
+                noise = np.exp(level) * (np.exp(away) @ shares.astype(away.dtype))
             return np.column_stack([mean, variance + noise * self._noise_share(row_values)])
 
         size = spread.n_coordinates + 4 * len(share) * (self.predictor.n_predictors - 1)
@@ -249,8 +253,31 @@ class PredictiveDistribution:
     @_far_rows_apart
     def mean(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean of an observation ``(n,)``."""
-        mean, share = self.likelihood.mean, self.share
-        return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, row_values)
+        likelihood, share = self.likelihood, self.share
+
+        def mean_of(X: Array, row_values: RowValues) -> Array:
+            mean: Array = likelihood.mean(self.local(X, row_values)) @ share
+            return mean
+
+        def mean_in_single(X: Array, row_values: RowValues) -> Array:
+            center, away = spread.deviations(X)
+            if row_values.offset is not None:
+                center += row_values.offset
+            if likelihood.log_link:  # the mean of exp(eta) is exp(center) times that of exp(away)
+                likelihood.check_predictors(center + away.max(axis=1))
+                if away.max(initial=0.0) > _LARGEST_LOG:
+                    return mean_of(X, row_values)
+                factor = np.exp(center)
+            else:
+                factor = np.ones(len(center))
+                away += center[:, None].astype(away.dtype)
+            mean = likelihood.mean(self.at_predictors(away[None], row_values))
+            return factor * (mean @ share.astype(mean.dtype))
+
+        if self._many(X) and self.predictor.n_predictors == likelihood.n_predictors == 1:
+            spread = self._spread(X)
+            return self._by_blocks(mean_in_single, 4, X, row_values)
+        return self._by_blocks(mean_of, 2, X, row_values)
 
     @_far_rows_apart
     def mean_draws(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
@@ -292,31 +319,30 @@ class PredictiveDistribution:
             )
             return t if row_values.offset is None else t + row_values.offset[:, None]
 
-        tail = np.minimum(q, 1.0 - q)
-        # far out the nodes' errors are larger than their estimates
-        scale = np.minimum(1.0, 4.0 * tail * np.where(tail < _FAR_OUT, 0.03, 1.0))
+        def scale_of(p: Array) -> Array:
+            """Units of the errors: far out those of the nodes are larger than their estimates."""
+            tail = np.minimum(p, 1.0 - p)
+            return np.minimum(1.0, 4.0 * tail * np.where(tail < _FAR_OUT, 0.03, 1.0))
+
+        def solve(mixture: Mixture, p: float) -> Array:
+            mixture.scale = float(scale_of(np.array(p)))
+            return likelihood.averaged_quantile(mixture, p)
 
         def quantiles_of(mixture: Mixture) -> Array:
             if likelihood.has_ratios:
-                return quantiles_of_counts(mixture, likelihood, q, scale)
-            quantiles = np.empty((len(mixture), len(q)))
-            for number, p in enumerate(q):
-                mixture.scale = scale[number]
-                each = likelihood.averaged_quantile(mixture, p)
-                quantiles[:, number] = mixture.origin + mixture.unit * each
-            return quantiles
+                return quantiles_of_counts(mixture, likelihood, q, scale_of(q))
+            if likelihood.whole:
+                return np.column_stack([solve(mixture, float(p)) for p in q])
+            quantiles = quantiles_at(mixture, solve, q, logs=bool(likelihood.log_link)).T
+            return (mixture.origin + mixture.unit * quantiles).T
 
         error = _OF_COUNT if likelihood.whole else _OF_QUANTILE
-        in_units = self._has_units(row_values) and tail.min() >= _FAR_OUT
+        in_units = self._has_units(row_values) and np.minimum(q, 1.0 - q).min() >= _FAR_OUT
         return self._averages(quantiles_of, error, X, row_values, in_units=in_units)
 
     def _has_units(self, row_values: RowValues) -> bool:
-        """Whether the predictors are a location and a log variance of each row."""
-        return (
-            self.predictor.n_predictors == 2
-            and self.likelihood.infers_noise
-            and not (self.likelihood.taken(row_values))
-        )
+        """Whether the first two local parameters are a location and a log variance."""
+        return self.likelihood.infers_noise and not self.likelihood.taken(row_values)
 
     def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
@@ -383,15 +409,21 @@ class PredictiveDistribution:
         They take half of the time (log density, log-linear noise).
         """
         coordinates = _moved(spread.coordinates(X), row_values)
-        center, log_variance = coordinates[..., -1].copy()
+        center, own = coordinates[0, :, -1].copy(), self.own
+        if self.predictor.n_predictors == 2:
+            log_variance = coordinates[1, :, -1].copy()
+        else:
+            mean = self.share @ self._own_draws[:, 0]
+            own = self._own_draws.copy()
+            own[:, 0] -= mean
+            log_variance = np.full(len(center), mean)
         unit = np.exp(0.5 * log_variance) * np.sqrt(self._noise_share(row_values))
         coordinates[..., -1] = 0.0
         coordinates[0] /= unit[:, None]
-        eta = spread.predictors(coordinates)
-        if np.abs(eta[1]).max(initial=0.0) > _LARGEST_LOG:
-            eta = eta.astype(float)
-        share = self.share.astype(eta.dtype)
-        return Mixture(self._with_own(eta), share, center, unit)
+        u = replace(self, own=own)._with_own(spread.predictors(coordinates))
+        if np.abs(u[:, 1]).max(initial=0.0) > _LARGEST_LOG:
+            u = u.astype(float)
+        return Mixture(u, self.share.astype(u.dtype), center, unit)
 
     def _density_in_units(self, mixture: Mixture, y: Array) -> Callable[..., Array]:
         """Log density of ``y (n,)`` in units, from local parameters and positions of rows."""
@@ -453,6 +485,8 @@ class PredictiveDistribution:
                 parts = [nodes_of(X_at[block], values_at[block]) for block in blocks]
                 u, weights, last = (np.concatenate(each) for each in zip(*parts, strict=True))
                 mixture = Nodes(self._beside(u, values_at), weights, last, quadrature)
+                if in_units:
+                    mixture.change_units()
                 values = function(mixture, *(each[at] for each in more))
                 return np.column_stack([values, mixture.error])
 
@@ -573,22 +607,25 @@ class PredictiveDistribution:
         def in_units(X: Array, row_values: RowValues, y: Array) -> Array:
             mixture = self._mixture_in_units(spread, X, row_values)
             values = self._density_in_units(mixture, y)(mixture.u, slice(None))
-            return np.subtract(values, np.log(mixture.unit)[:, None], dtype=float)
+            values -= np.log(mixture.unit)[:, None].astype(values.dtype)
+            return values
 
         likelihood, interpolation = self.likelihood, Interpolation(self._own_draws)
         alone = self.allows_quadrature and self.predictor.n_predictors == 1
-        if not self._many(X) or (alone and not interpolation.pays):
+        in_single = self._has_units(row_values)
+        if not self._many(X) or (alone and not in_single and not interpolation.pays):
             return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
-        if self._has_units(row_values):
+        if in_single:
             spread = self._spread(X)
-            return self._by_blocks(in_units, 8, X, row_values, y)
+            each = len(self.share)  # the more rows at once, the less time functions of nu take
+            return self._by_blocks(in_units, 4, X, row_values, y, each=each, dtype=float)
         if alone:
             spread = self._spread(X)
-            return self._by_blocks(interpolated, 8, X, row_values, y)
+            return self._by_blocks(interpolated, 1, X, row_values, y, dtype=float)
         if isinstance(likelihood, LabelLikelihood):
             predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
             spread = predictor.spread(self.share, X.shape[0])
-            return self._by_blocks(of_labels, 4, X, row_values, y)
+            return self._by_blocks(of_labels, 1, X, row_values, y, dtype=float)
         return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
 
     def _log_density(self, u: Array, y: Array) -> Array:
@@ -619,7 +656,7 @@ class PredictiveDistribution:
             return (mixture.log_mean(density) - np.log(mixture.unit))[:, None]
 
         # with two predictors nodes for this error are as many as take the time of all draws
-        if self._has_units(row_values):
+        if self._has_units(row_values) and self.predictor.n_predictors == 2:
             return self._by_sums(in_units, X, row_values, y, in_units=True)[:, 0]
         fewer = self._many(X) and self.predictor.n_predictors == 1
         return self._averages(log_density_of, _OF_DENSITY if fewer else 0.0, X, row_values, y)[:, 0]
@@ -645,7 +682,7 @@ class PredictiveDistribution:
                 return cdf_of_counts(mixture, likelihood, t)
             cdf, every = mixture.cdf(likelihood.cdf), np.arange(len(mixture))
             values = np.empty(t.shape)
-            for number, at in enumerate(t.T):
+            for number, at in enumerate((t.T - mixture.origin) / mixture.unit):
                 # neighbours of many points have similar errors, whose estimates take a third
                 mixture.estimates = number % 4 == 0 or t.shape[1] <= _MOST_POINTS
                 values[:, number] = cdf(at, every)
@@ -661,7 +698,10 @@ class PredictiveDistribution:
                 of_rest = X[rest], row_values[rest], t[rest]
                 values[rest] = self._averages(mixture_cdf, error, *of_rest)
             return values
-        return self._averages(mixture_cdf, error if many else 0.0, X, row_values, t)
+        in_units = many and t.shape[1] > _MOST_POINTS and self._has_units(row_values)
+        return self._averages(
+            mixture_cdf, error if many else 0.0, X, row_values, t, in_units=in_units
+        )
 
     def sample(
         self, X: Array, rng: np.random.RandomState, row_values: RowValues = NO_VALUES

@@ -21,7 +21,7 @@ _SIZES = (5, 7, 9, 12)  # numbers of nodes of a coordinate, tried in turn
 _NODES = 0.1  # nodes for each draw; with more, values under every draw cost less
 _ERROR = 5e-6  # largest estimated error, relative to sizes of values beyond 1; true ones are 5e-5
 _SUM = 100.0  # largest sum of coefficients, relative likewise: rounding is 1e-7 of it
-_AT_ONCE = 8  # rows whose polynomials are computed together
+_AT_ONCE = 64  # rows whose polynomials are computed together
 
 
 class Interpolation:
@@ -46,7 +46,9 @@ class Interpolation:
     def __call__(
         self, center: Array, away: Array, function: Callable[[Array, Array], Array]
     ) -> Array:
-        """Values ``(n, S)`` of the function; nan in rows whose values are no such polynomials.
+        """Values ``(n, S)`` of the function, in the precision of the predictors.
+
+        They are nan in rows where the function is no such polynomial.
 
         Parameters
         ----------
@@ -58,14 +60,13 @@ class Interpolation:
             to values ``(r, J)``.
         """
         middle, half = _interval(away)
-        x = away - middle[:, None].astype(away.dtype)
-        x /= _or_one(half)[:, None].astype(away.dtype)
-        middle, left = center + middle, np.arange(len(x))
-        values = np.empty(x.shape)
-        for size in self._sizes if len(x) else ():
+        left, values = np.arange(len(away)), np.empty_like(away)
+        for size in self._sizes if len(away) else ():
             polynomials = self._of_size(size)
-            powers, enough = polynomials.fit(middle[left], half[left], left, function)
-            polynomials.write(powers[enough], x, left[enough], values)
+            at = (center + middle)[left]
+            powers, enough = polynomials.fit(at, half[left], left, function)
+            done = left[enough]
+            polynomials.write(powers[enough], away, middle, half, done, values)
             left = left[~enough]
             if not len(left):
                 break
@@ -134,19 +135,23 @@ class _Polynomials:
         kept = (self._total < size) & enough[:, None, None]
         return self._to_powers @ np.where(kept, found, 0.0), enough
 
-    def write(self, powers: Array, x: Array, rows: Array, values: Array) -> None:
-        """Write values of some rows at the draws, whose standardised predictors are ``x (n, S)``.
+    def write(
+        self, powers: Array, away: Array, middle: Array, half: Array, rows: Array, values: Array
+    ) -> None:
+        """Write values of some rows at the draws, whose intervals have these middles and halves.
 
-        Horner's rule takes a few rows at once, so that its arrays stay in cache.
+        Horner's rule takes some rows at once, so that its arrays stay in cache.
         """
-        at_draws, last = self._at_draws.astype(x.dtype, copy=False), len(self._x) - 1
-        powers = powers.astype(x.dtype)
-        value, of_own = np.empty((2, _AT_ONCE, x.shape[1]), x.dtype)
+        dtype, last = away.dtype, len(self._x) - 1
+        at_draws, powers = self._at_draws.astype(dtype, copy=False), powers.astype(dtype)
+        middle, scale = middle.astype(dtype), (1.0 / _or_one(half)).astype(dtype)
+        of_own: Array = np.empty((min(_AT_ONCE, len(rows)), away.shape[1]), dtype)
         for first in range(0, len(rows), _AT_ONCE):
             part = rows[first : first + _AT_ONCE]
-            c, z = powers[first : first + _AT_ONCE], x[part]
-            v, own = value[: len(part)], of_own[: len(part)]
-            np.multiply(c[:, last, :1], z, out=v)
+            c, z, own = powers[first : first + _AT_ONCE], away[part], of_own[: len(part)]
+            z -= middle[part, None]
+            z *= scale[part, None]
+            v = c[:, last, :1] * z
             for degree in range(last - 1, -1, -1):
                 count = self._counts[degree]
                 if count == 1:

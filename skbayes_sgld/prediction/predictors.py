@@ -81,8 +81,8 @@ class Spread:
         mean = (eta @ self._share)[..., None]
         return np.concatenate([eta - mean, mean], axis=-1)
 
-    def predictors(self, coordinates: Array) -> Array:
-        """Predictors ``(..., n, S)``."""
+    def predictors(self, coordinates: Array, k: int = 0) -> Array:
+        """Predictors ``(K, n, S)``, or the k-th ``(n, S)`` from its coordinates ``(n, m + 1)``."""
         eta: Array = coordinates[..., :-1] + coordinates[..., -1:]
         return eta
 
@@ -186,13 +186,13 @@ class _Factored(Spread):
         """``R x`` of each row, and last the mean, ``(K, n, d + 2)``."""
         return _affine(X, self._slopes, self._levels)
 
-    def predictors(self, coordinates: Array) -> Array:
+    def predictors(self, coordinates: Array, k: int = 0) -> Array:
         """Predictors, in single precision if that can hold them."""
         size = max(coordinates.max(initial=0.0), -coordinates.min(initial=0.0))
         # single precision can hold the squares of such numbers
         directions = self._single if size < 1e15 else self._directions
         if coordinates.ndim == 2:
-            directions = directions[0]
+            directions = directions[k]
         eta: Array = coordinates.astype(directions.dtype, copy=False) @ directions
         return eta
 

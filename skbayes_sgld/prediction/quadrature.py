@@ -172,6 +172,16 @@ class Nodes(Mixture):
         self._size, self._quadrature = size, quadrature
         self.error: Array = np.zeros(len(u))
 
+    def change_units(self) -> None:
+        """Change to units of each row, given by location and log variance, in single precision."""
+        origin, log_variance = self.u[:, :2].mean(axis=2).T
+        unit = np.exp(0.5 * log_variance)
+        self.origin, self.unit = origin, unit
+        self.u[:, 0] -= origin[:, None]
+        self.u[:, 0] /= unit[:, None]
+        self.u[:, 1] -= log_variance[:, None]
+        self.u = self.u.astype(np.float32)
+
     def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
         """Means ``(r,)`` over the nodes of a function, for the rows at some positions."""
         part = slice(None) if len(rows) == len(self.u) else rows

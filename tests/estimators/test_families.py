@@ -145,7 +145,8 @@ def test_predictions_are_those_of_the_draws(family):
         law = family.law(eta, *(coordinate(family, draws[name]) for name in family.names), column)
         each = log_mass(law, of_y[first, None])
         found = model.log_likelihood(at, of_y, **given)[first]
-        np.testing.assert_allclose(found, each, rtol=1e-8, atol=1e-8)
+        exact = 1e-8 if n == few else 1e-6  # many in single precision
+        np.testing.assert_allclose(found, each, rtol=exact, atol=exact)
         found = model.log_predictive_density(at, of_y, **given)[first]
         np.testing.assert_allclose(found, np.log(np.exp(each).mean(axis=1)), atol=close)
         mean, sd = model.predict(at, return_std=True, **given)

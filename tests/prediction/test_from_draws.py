@@ -158,7 +158,8 @@ def test_mean_and_std_are_those_of_the_mixture_of_all_draws(name, n, fitted):
     std = np.sqrt((each.mean() ** 2 + each.var()).mean(axis=0) - mean**2)
     found = model.predict(rows, return_std=True, **given)
     center = mean if name != "Laplace" else rows @ model.coef_ + model.intercept_  # the mode
-    np.testing.assert_allclose(found[0], center, rtol=1e-9, atol=1e-9)
+    # of many rows that are not linear in single precision
+    np.testing.assert_allclose(found[0], center, rtol=1e-9 if n < 200 else 1e-6, atol=1e-9)
     # of many rows from a few nodes of each
     np.testing.assert_allclose(found[1], std, rtol=1e-6 if n < 200 else 1e-4)
 

@@ -7,7 +7,14 @@ import pytest
 from scipy import special, stats
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson, StudentTNoise
+from skbayes_sgld.likelihoods import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    NormalNoise,
+    Poisson,
+    StudentTNoise,
+)
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
@@ -97,6 +104,42 @@ def test_log_densities_hold_far_out_and_in_any_units(unit):
     scaled = normal_mixtures(coef * unit, intercept * unit, variance * unit**2, weights)
     found = scaled.log_density(X, (y + 1.0) * unit, RowValues(offset=np.full(ROWS, unit)))
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=4e-5)
+
+
+@pytest.mark.parametrize("freedom", [None, 0.3, 4.0, 1e6])
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+def test_log_likelihoods_of_noise_hold_far_out_and_in_any_units(unit, freedom):
+    """None: normal noise; else degrees of freedom."""
+    (coef, intercept), X, variance = some_draws(), some_rows(), some_variances()
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    y = eta[:, 0] + np.random.default_rng(4).standard_normal(ROWS)
+    y[:20] *= 30.0
+    y[20:22] = 1e6, -1e12
+    own, sd = np.log(unit**2 * variance)[:, None], np.sqrt(variance)
+    law, likelihood = stats.norm(eta, sd), NormalNoise()
+    if freedom is not None:
+        nu = freedom * np.exp(0.3 * np.random.default_rng(5).standard_normal(DRAWS))
+        own, likelihood = np.column_stack([own, np.log(nu)]), StudentTNoise()
+        law = stats.t(nu, eta, sd)
+    exact = law.logpdf(y[:, None]) - np.log(unit)
+    model = PredictiveDistribution(LinearPredictor(coef * unit, intercept * unit), likelihood, own)
+    offset = RowValues(offset=np.full(ROWS, unit))
+    found = model.log_likelihood(X, (y + 1.0) * unit, offset)
+    np.testing.assert_allclose(found, exact, rtol=2e-6, atol=5e-5)
+
+
+@pytest.mark.parametrize("spread", [0.1, 3.0, 15.0])
+@pytest.mark.parametrize("level", [-30.0, 0.0, 5.0])
+def test_means_of_counts_and_totals_are_those_of_all_draws(level, spread):
+    """Of a few draws far out a mean is beyond the range of single precision."""
+    (coef, intercept), X = some_draws(spread), some_rows()
+    eta = X @ coef[:, 0].T + intercept[:, 0] + level
+    predictor = LinearPredictor(coef, intercept + level)
+    found = PredictiveDistribution(predictor, Poisson()).mean(X)
+    np.testing.assert_allclose(found, np.exp(eta).mean(axis=1), rtol=2e-5)
+    trials = RowValues(others={"trials": np.full(ROWS, 7.0)})
+    found = PredictiveDistribution(predictor, Binomial()).mean(X, trials)
+    np.testing.assert_allclose(found, 7.0 * special.expit(eta).mean(axis=1), rtol=2e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""Quantiles at many levels, of which a few are solved for."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skbayes_sgld.likelihoods import Gamma, NormalNoise, StudentTNoise
+from skbayes_sgld.likelihoods.mixture import Mixture
+from skbayes_sgld.prediction.levels import quantiles_at
+
+N_DRAWS = 300
+LEVELS = {
+    "twentieths": np.round(np.arange(0.95, 0.04, -0.05), 2),
+    "hundredths": np.linspace(0.01, 0.99, 99),
+    "tails": np.concatenate(
+        [10.0 ** -np.arange(6.0, 0.0, -1.0), 1.0 - 10.0 ** -np.arange(1.0, 9.0)]
+    ),
+}
+FAMILIES = {
+    "normal": (NormalNoise(), (1.0,), lambda u: stats.norm(u[0], np.exp(0.5 * u[1]))),
+    "t": (
+        StudentTNoise(),
+        (1.0, 0.9),
+        lambda u: stats.t(np.exp(u[2]), u[0], np.exp(0.5 * u[1])),
+    ),
+    "gamma": (Gamma(), (0.7,), lambda u: stats.gamma(np.exp(-u[1]), 0, np.exp(u[0] + u[1]))),
+}
+
+
+def mixture_of(means, centers):
+    rng = np.random.default_rng(0)
+    own = np.array(means)[:, None] + 0.1 * rng.standard_normal((len(means), N_DRAWS))
+    eta = centers + 0.2 * rng.standard_normal((4, N_DRAWS))
+    u = np.stack([eta, *np.broadcast_to(own[:, None], (len(own), 4, N_DRAWS))], axis=1)
+    return Mixture(u, np.full(N_DRAWS, 1.0 / N_DRAWS))
+
+
+def solved(family, mixture, q):
+    """Quantiles, probabilities of at most each, and the levels and rows that were solved for."""
+    likelihood, _, law = FAMILIES[family]
+    at = []
+
+    def solve(mixture, p):
+        at.append((p, len(mixture)))
+        return likelihood.averaged_quantile(mixture, p)
+
+    found = quantiles_at(mixture, solve, q, logs=family == "gamma")
+    levels = [[law(u).cdf(t).mean() for t in row] for u, row in zip(mixture.u, found, strict=True)]
+    return found, np.array(levels), at
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_they_are_those_of_the_mixture(family, levels):
+    mixture, q = mixture_of(FAMILIES[family][1], np.zeros((4, 1))), LEVELS[levels]
+    found, reached, at = solved(family, mixture, q)
+    np.testing.assert_allclose(reached, np.broadcast_to(q, reached.shape), rtol=0, atol=1e-4)
+    assert np.all(np.diff(found[:, np.argsort(q)]) >= 0.0)
+    assert len(at) < len(q) or levels == "tails"
+
+
+def test_levels_that_no_polynomial_describes_are_solved_for():
+    """Half of the draws are forty sds away: between them the quantiles jump."""
+    apart = np.where(np.arange(N_DRAWS) % 2, 40.0, 0.0) * np.array([[0.0], [1.0], [0.0], [1.0]])
+    q = LEVELS["hundredths"]
+    _, reached, at = solved("normal", mixture_of((0.0,), apart), q)
+    np.testing.assert_allclose(reached, np.broadcast_to(q, reached.shape), rtol=0, atol=1e-4)
+    assert {n for p, n in at if p in q} == {2}
