@@ -170,6 +170,11 @@ class GroupEffects(Term):
             )
         return cls(given.name, given.effects, named, given, pairs, n_second)
 
+    @property
+    def reads(self) -> set[int]:
+        """Columns of its labels, and those with slopes."""
+        return {*self.given.columns, *self.given.slopes}
+
     def codes(self, X: Any) -> Array:
         """Code of the label of each row."""
         first, *second = (column_of(X, j) for j in self.given.columns)

@@ -48,6 +48,12 @@ class MixedPredictor(Predictor):
             term.add(eta[0], X, self._effects[k], partial(self._drawn, k))
         return eta
 
+    def along(self, columns: Array) -> Array | None:
+        """Coefficients of columns that no term reads."""
+        if any(term.reads.intersection(columns.tolist()) for term in self.terms):
+            return None
+        return self._linear.along(np.searchsorted(self._columns.fixed, columns))
+
     def _drawn(self, term: int, code: float) -> Array:
         """Effects ``(q, S)`` of a label that the fit did not see."""
         root = self._roots[term]

@@ -143,6 +143,11 @@ class Bend(Term):
         called = f"smooth({name})"
         return cls(called, ("bend",), labels, smooth, column, low, high, spline, lines / unit)
 
+    @property
+    def reads(self) -> set[int]:
+        """Its column."""
+        return {self.column}
+
     def matrix(self, X: Any) -> Array:
         """Columns of the bend ``(n, q)``; they go on straight outside the range of the fit."""
         t = (column_of(X, self.column) - self.low) / (self.high - self.low)

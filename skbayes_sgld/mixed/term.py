@@ -32,6 +32,11 @@ class Term:
     by_label: ClassVar[bool]  # whether a row has the effects of one label only
 
     @property
+    def reads(self) -> set[int]:
+        """Positions of the columns of X that its effects depend on."""
+        raise NotImplementedError
+
+    @property
     def size(self) -> int:
         """Number of effects ``L q``."""
         return len(self.labels) * len(self.effects)

@@ -46,6 +46,10 @@ class Predictor:
         """Predictors in single precision."""
         return self(X).astype(np.float32)
 
+    def along(self, columns: Array) -> Array | None:
+        """Coefficients ``(S, K, m)`` of m columns, or None if predictors are not linear in them."""
+        return None
+
     def at_mean(self, share: Array) -> Predictor | None:
         """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
         return None
@@ -123,6 +127,10 @@ class LinearPredictor(Predictor):
         middle = np.median(X[:: len(X) // _OF_MIDDLE + 1], axis=0)
         away = (X - middle).astype(np.float32)
         return _affine(away, self._single_slopes, (middle @ slopes)[:, None] + levels)
+
+    def along(self, columns: Array) -> Array:
+        """Coefficients of some columns."""
+        return self.coef[:, :, columns]
 
     @cached_property
     def _single_slopes(self) -> Array:

@@ -1,4 +1,4 @@
-"""Mean derivatives of the response by columns of numbers; in one pass if predictors are linear.
+"""Mean derivatives of the response by columns of numbers; in one pass where predictors are linear.
 
 By the chain rule the derivative by column j of the user's table, in row i and under draw s, is
 
@@ -21,7 +21,7 @@ from skbayes_sgld._progress import stages
 from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, reactions, spread_of
 from skbayes_sgld.prediction.predicted_rows import PredictedRows
-from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.prediction.response import Response
 from skbayes_sgld.prediction.tables import Table
 from skbayes_sgld.prediction.wrappers import Unwrapped, unwrap
@@ -51,16 +51,15 @@ def slopes(
             table, at = response.some(used).table, x[used]
             used[used] = reactions(response.seen, table, j, at, close_by(at, spread)) >= 0
         alike.setdefault(used.tobytes(), (used, {}))[1][j] = spread
-    of_lines = follows_lines(unwrap(response.estimator).model)
     found = dict[int, Array]()
     for used, spreads in alike.values():
         some = response.some(used)
-        if of_lines:
-            found |= _slopes_of_lines(some, spreads)
-        else:
-            for j, spread in spreads.items():
-                begin(j)
-                found[j] = _slope(some, j, spread)
+        lines = lines_of(some, spreads)
+        if lines:
+            found |= _slopes_of_lines(some, lines)
+        for j in [j for j in spreads if j not in lines]:
+            begin(j)
+            found[j] = _slope(some, j, spreads[j])
     return found
 
 
@@ -74,8 +73,28 @@ def _slope(response: Response, j: int, spread: float) -> Array:
 
 def follows_lines(model: Any) -> bool:
     """Whether the model's predictors are linear in the rows that it sees."""
-    each = vars(model).get("estimators_", [model])
-    return all(isinstance(one._predictor(slice(0, 1)), LinearPredictor) for one in each)
+    return all(isinstance(one, LinearPredictor) for one in _predictors(model))
+
+
+def _predictors(model: Any) -> list[Predictor]:
+    """Predictor of each output under one draw."""
+    return [one._predictor(slice(0, 1)) for one in vars(model).get("estimators_", [model])]
+
+
+def lines_of(response: Response, spreads: dict[int, float]) -> dict[int, float]:
+    """Columns, with their ranges, that move only columns in which all predictors are linear."""
+    model, rows = unwrap(response.estimator).model, np.arange(response.table.n_rows)
+    if follows_lines(model):
+        return spreads
+    each, found = _predictors(model), dict[int, float]()
+    if any(one.along(np.arange(0)) is None for one in each):
+        return found
+    for j, spread in spreads.items():
+        ends = _ends(response.table, j, spread)
+        moved = _moved(_difference(response, response.table, j, ends, model, rows, 1))
+        if all(one.along(moved) is not None for one in each):
+            found[j] = spread
+    return found
 
 
 def _ends(table: Table, j: int, spread: float) -> tuple[Array, Array]:
@@ -99,11 +118,8 @@ def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int,
             table, parts, waiting = response.table.take(some), list[Array](), list[Change]()
             for j, spread in spreads.items():
                 ends = _ends(table, j, spread)
-                seen = (unwrap(response.estimator, table.moved(j, x).X).X for x in ends)
-                low, high = (
-                    response.predictions(unwrapped.model, X, some, n_draws)[0].X for X in seen
-                )
-                waiting.append(_change(high - low, weight[block] / (ends[1] - ends[0])))
+                moves = _difference(response, table, j, ends, unwrapped.model, some, n_draws)
+                waiting.append(_change(moves, weight[block] / (ends[1] - ends[0])))
                 if sum(len(columns) for columns, _ in waiting) >= _TOGETHER:
                     parts.append(_along(waiting, unwrapped, each))
                     waiting = []
@@ -118,13 +134,33 @@ def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int,
     return dict(zip(spreads, of_all.swapaxes(0, 1), strict=True))
 
 
+def _difference(
+    response: Response,
+    table: Table,
+    j: int,
+    ends: tuple[Array, Array],
+    model: Any,
+    rows: Array,
+    n_draws: int | None,
+) -> Any:
+    """Rows that the model sees at the upper end of a column of the table, minus at the lower."""
+    seen = (unwrap(response.estimator, table.moved(j, x).X).X for x in ends)
+    low, high = (response.predictions(model, X, rows, n_draws)[0].X for X in seen)
+    return high - low
+
+
+def _moved(difference: Any) -> Array:
+    """Columns in which two tables differ."""
+    if sparse.issparse(difference):
+        return np.unique(difference.nonzero()[1])
+    return np.flatnonzero(np.any(difference != 0.0, axis=0))
+
+
 def _change(difference: Any, scale: Array) -> Change:
     """Columns in which two tables differ, with scaled differences ``(n, m)``."""
-    if sparse.issparse(difference):
-        columns = np.unique(difference.nonzero()[1])
-        return columns, difference[:, columns].toarray() * scale[:, None]
-    columns = np.flatnonzero(np.any(difference != 0.0, axis=0))
-    return columns, difference[:, columns] * scale[:, None]
+    columns = _moved(difference)
+    some = difference[:, columns]
+    return columns, (some.toarray() if sparse.issparse(some) else some) * scale[:, None]
 
 
 def _along(changes: Sequence[Change], unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
@@ -134,7 +170,7 @@ def _along(changes: Sequence[Change], unwrapped: Unwrapped, each: list[Predicted
     outputs = []
     for one in each:
         eta, in_each = one.predictors(), []
-        coef = cast(LinearPredictor, one.predictive.predictor).coef
+        predictor = one.predictive.predictor
         for k in range(len(eta)):
             nudge = np.zeros((len(eta), 1, 1))
             nudge[k] = _NUDGE * float(np.abs(eta[k]).max()) or _NUDGE
@@ -143,7 +179,7 @@ def _along(changes: Sequence[Change], unwrapped: Unwrapped, each: list[Predicted
             )
             rates = np.split((high - low) / (2.0 * nudge[k, 0, 0]), ends)  # (m, K, S), or (m, S)
             along = [
-                np.einsum("sm,m...s->s...", coef[:, k, columns], rate)
+                np.einsum("sm,m...s->s...", cast(Array, predictor.along(columns))[:, k], rate)
                 for (columns, _), rate in zip(changes, rates, strict=True)
             ]
             in_each.append(np.stack(along, axis=1))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.inspection import permutation_importance
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
+from skbayes_sgld.prediction import slopes
 from tests.marks import SHORT, short_chains, slow
 
 pl = pytest.importorskip("polars")
@@ -52,6 +54,36 @@ def test_slopes_are_averaged_over_the_labels_as_they_are(model, rows, kind):
     expected = sum(share[k] * draws for k, draws in slopes.items())
     np.testing.assert_allclose(table["estimate"], expected.mean(), rtol=1e-5)
     np.testing.assert_allclose(table["sd"], expected.std(), rtol=1e-4)
+
+
+@short_chains
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_that_no_term_reads_are_measured_in_one_pass(sparse, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.integers(0, 8, 300), rng.normal(size=(300, 4))])
+    y = rng.poisson(
+        np.exp(0.3 * X[:, 1] + np.sin(X[:, 2]) + rng.normal(size=8)[X[:, 0].astype(int)])
+    )
+    terms = {
+        "group_effects": {0: ["intercept", 1]},
+        **({} if sparse else {"smooth_effects": {2: 5}}),
+    }
+    rows = csr_array(X) if sparse else X
+    model = SGLDPoissonRegressor(**terms, random_state=0, **SHORT).fit(rows, y)
+    apart, slope = [], slopes._slope
+    with monkeypatch.context() as watched:
+        watched.setattr(
+            slopes, "_slope", lambda at, j, spread: apart.append(j) or slope(at, j, spread)
+        )
+        found = effects(model, rows)
+    assert apart == ([1] if sparse else [1, 2])  # the column with slopes, and that of the curve
+    monkeypatch.setattr(slopes, "lines_of", lambda *_: {})
+    expected = effects(model, rows)
+    for name in ("estimate", "sd", "lower", "upper"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-7)
+    rate = model.posterior_mean_draws(rows).mean(axis=0)  # of the log link
+    draws = rate * model.posterior_["coef"][..., -1].ravel()
+    np.testing.assert_allclose(found["estimate"].iloc[-1], draws.mean(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", FRAMES)
