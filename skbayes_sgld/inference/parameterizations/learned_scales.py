@@ -87,8 +87,9 @@ def standardise(
         transformed = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
         eta, covariance = _marginal_mode(transformed, L)
     power = _power(posterior, center, eta, np.sqrt(covariance[0, 0]))
-    transformed = noncentered_scales(posterior, center, eta, None, power, temperature)
-    eta, covariance = _marginal_mode(transformed, L)
+    if power:  # at 0 the density of the scales stays
+        transformed = noncentered_scales(posterior, center, eta, None, power, temperature)
+        eta, covariance = _marginal_mode(transformed, L)
     eigenvalues, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(eigenvalues, 1e-3 * eigenvalues[-1]))
     transformed = noncentered_scales(posterior, center, eta, root, power, temperature)

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,12 @@ class CholeskyScales:
     H: Array
     g: Array
 
+    @cached_property
+    def _lower(self) -> Array:
+        """Ones below the diagonal, and halves on it."""
+        L = len(self.g)
+        return np.tri(L) - 0.5 * np.eye(L)
+
     def _parts(self, precision: Array, t: Array) -> tuple[Array, Array, Array]:
         """Inverse of P's factor, the mean, and the log determinant of R."""
         P = t[:, None, None] * self.H
@@ -189,10 +196,12 @@ class CholeskyScales:
         def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
             q = np.einsum("cij,cj->ci", A, in_beta)
             v = np.einsum("cij,ci->cj", A, q)
-            weighted = A * q[:, :, None]
-            before = np.cumsum(weighted, axis=1) - 0.5 * weighted
-            factor_part = np.einsum("cij,ci,cij->cj", A, z, before)
-            own = v * mean + factor_part + 0.5 * in_log_det * np.square(A).sum(axis=1)
+            # derivative in the log of A: products, as running sums take three times as long
+            in_A = z[:, :, None] * self._lower
+            in_A *= q[:, None, :]
+            at = np.arange(len(self.g))
+            in_A[:, at, at] += 0.5 * in_log_det
+            own = v * mean + np.einsum("cij,cij->cj", A, in_A @ A)
             in_log_r = -precision * own
             # if all log r and log t grow by delta, the mean stays, and A shrinks by exp(-delta / 2)
             in_all = -0.5 * (np.vecdot(q, z) + in_log_det * z.shape[1])
