@@ -97,8 +97,8 @@ class RunSettings:
         from the prior, or zeros if it is flat, with the variance of y as noise variance.
         ``"zeros"``: zeros. An array has shape (n_params,) or (n_chains, n_params), in the order and
         the units of ``summary()``. ``"auto"`` is the prior, as published, unless the preconditioner
-        is the curvature. Then it is the mode, or with HMC and MALA under a log-concave prior the
-        final positions of the pilot chains.
+        is the curvature. Then it is the mode, or with HMC and MALA, under a prior that is
+        log-concave or learns its scales, the final positions of the pilot chains.
     clip : str, Clip or None, default=None
         Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
         ``NormClip(threshold=100.0)``. Clipping biases the posterior.

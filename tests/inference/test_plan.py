@@ -162,6 +162,18 @@ def test_chains_begin_at_the_ends_of_a_pilot_that_are_draws_of_the_posterior():
     assert (told.init_, told.n_burnin_ > model.n_burnin_) == ("mode", True)
 
 
+def test_chains_of_a_horseshoe_begin_at_the_ends_of_a_pilot():
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((100, 6))
+    labels = (rows[:, 0] + rng.logistic(size=100) > 0).astype(int)
+    fit = SGLDLogisticRegression(prior="horseshoe", random_state=0).fit(rows, labels).result_
+    assert (fit.plan.choices["init"].value, fit.plan.n_burnin < 10) == ("pilot", True)
+    draws, starts = fit.theta.reshape(-1, fit.theta.shape[2]), fit.plan.start
+    off = (starts.mean(axis=0) - draws.mean(axis=0)) / draws.std(axis=0)
+    np.testing.assert_allclose(off, 0.0, atol=4.0 / np.sqrt(48))  # worth 48 draws at the least
+    np.testing.assert_allclose(starts.std(axis=0) / draws.std(axis=0), 1.0, atol=0.5)
+
+
 def test_chains_that_begin_far_out_move_to_the_posterior_first():
     rows, labels = load_breast_cancer(return_X_y=True)
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)

@@ -138,7 +138,8 @@ def adapt_run(task: Task, run: Run, center: Center, why: str, pilot: Pilot = USU
     if pilot is USUAL and adapted.autocorrelation < _EVERY:
         spacing = 1.0
     most = 400 / n_gradients  # slower mixing is reported as a problem
-    # if there may be several modes, chains that start far apart find more of them
+    # if there may be several modes, chains that start far apart find more of them; coordinates of
+    # learned scales are nearly normal
     facts = run.dynamics.facts
     if not (facts.log_concave or facts.hierarchical):
         adapted = replace(adapted, ends=adapted.ends[:0])

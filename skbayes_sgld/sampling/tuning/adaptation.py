@@ -126,10 +126,10 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
     """Adapt a run that accepts and rejects, from the mode and its curvature or another centre.
 
     Every round of the pilot continues the last one. The metric becomes the covariance of the draws.
-    While these are few it is shrunk towards the curvature's metric times the mean variance of the
-    draws in it (Ledoit & Wolf 2004, eq. 1), since in many dimensions a posterior is wider than its
-    curvature at the mode suggests. Dual averaging moves the step size towards the sampler's target
-    acceptance.
+    While these are few it is shrunk towards the draws' variances in the coordinates of the
+    curvature's metric, and these towards their mean (Ledoit & Wolf 2004, eq. 1), since in many
+    dimensions a posterior is wider than its curvature at the mode suggests. Dual averaging moves
+    the step size towards the sampler's target acceptance.
     """
     P, tau = origin.theta.size, float(run.dynamics.temperature)
     n_chains, rounds, step_size = pilot.size(run, origin)
@@ -355,6 +355,8 @@ def _metric(draws: Array, origin: Center, tau: float, posterior: BasePosterior) 
         chance = variances.mean() / max(worth * float(np.square(move).mean()), 1e-300)
         center = origin.theta + max(0.0, 1.0 - chance) * (center - origin.theta)
         return Center(center, origin.metric.scaled(np.sqrt(variances.mean())))
+    # Fewer draws determine variances than correlations. Shrunk to the mean variance, the common
+    # scale of a horseshoe of 30 columns takes 1.4 times as many gradients to an independent draw
     by_axis = worth / (worth + 5.0)
     target = by_axis * variances + (1.0 - by_axis) * variances.mean()
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * np.diag(target)

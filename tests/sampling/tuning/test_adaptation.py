@@ -129,6 +129,15 @@ def test_the_metric_of_draws_is_their_covariance_about_their_mean():
     np.testing.assert_allclose(hot.metric.root, found.metric.root, rtol=1e-9)
 
 
+def test_few_draws_know_the_width_of_each_coordinate():
+    P = 60
+    sds, origin = np.where(np.arange(P), 1.0, 3.0), Mode(np.zeros(P), Diagonal(np.ones(P)))
+    draws = sds * np.random.default_rng(0).standard_normal((32, 6, P))
+    found = adaptation._metric(draws, origin, 1.0, StandardNormal(P))
+    # 192 draws: four standard errors of an sd; the mean variance would give 2.2 for 3
+    np.testing.assert_allclose(found.metric.marginal_sd, sds, rtol=4.0 / np.sqrt(2 * 192))
+
+
 def test_few_draws_of_many_standardised_coordinates_leave_these_independent():
     P, rng = 400, np.random.default_rng(0)
     origin, true = Mode(np.zeros(P), Diagonal(np.ones(P))), 0.3 * rng.standard_normal(P)
