@@ -105,12 +105,8 @@ def _on_few_rows(task: Task, posterior: LogLinearNoisePosterior, own: Array) -> 
 def _rare(posterior: LogLinearNoisePosterior) -> Array:
     """Rows whose leverage in the design is that of a row of a rare category, or above."""
     n, design = posterior.n_samples, posterior.row_sum().design
-    weight = 1.0 if posterior.weight is None else posterior.weight
-    root = np.sqrt(
-        np.broadcast_to(
-            weight if posterior.n_averaged is None else weight * posterior.n_averaged, n
-        )
-    )
+    weight = np.ones(n) if posterior.weight is None else posterior.weight
+    root = np.sqrt(weight if posterior.n_averaged is None else weight * posterior.n_averaged)
 
     def blocks() -> Iterator[Array]:
         for first in range(0, n, _BLOCK):
@@ -120,4 +116,4 @@ def _rare(posterior: LogLinearNoisePosterior) -> Array:
     gram = sum(block.T @ block for block in blocks())
     inverse = inverse_root(gram + np.diag(1e-9 * np.diagonal(gram) + 1e-300))
     leverages = np.concatenate([np.square(block @ inverse).sum(axis=1) for block in blocks()])
-    return np.flatnonzero(leverages > max(1.0 / _FEW, 3.0 * len(gram) / n))
+    return np.flatnonzero(leverages > max(1.0 / _FEW, 3.0 * len(inverse) / n))
