@@ -10,8 +10,11 @@ from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
 from skbayes_sgld.likelihoods.base import Array, LabelLikelihood, Likelihood
+from skbayes_sgld.likelihoods.bernoulli import STEEPEST_BEND
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
+# second derivative of the difference of two of K softmax probabilities: ``2 / (3 sqrt(3))``
+STEEPEST_DIFFERENCE = 4.0 * STEEPEST_BEND
 _LARGEST = 80.0  # predictor up to which a sum of 1,000 exponentials is finite in float32
 
 
@@ -113,11 +116,12 @@ class Categorical(LabelLikelihood):
         """Class of the largest mean predictor, if it is far enough above the others.
 
         The second derivative of a difference of two probabilities, along a direction of length 1,
-        is 1 at most.
+        is at most :data:`STEEPEST_DIFFERENCE`, which it has if there are no other classes.
         """
         p = self.mean(mean.T[:, :, None])[..., 0]
         largest = np.partition(p, self.n_classes - 2, axis=1)
-        certain = largest[:, -1] - largest[:, -2] > 0.5 * variance.sum(axis=0)
+        bound = 0.5 * STEEPEST_DIFFERENCE * variance.sum(axis=0)
+        certain = largest[:, -1] - largest[:, -2] > bound
         return np.where(certain, p.argmax(axis=1), -1)
 
     def mean_probabilities(self, eta: Array, own: Array, share: Array) -> Array:

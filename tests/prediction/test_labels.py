@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Ordinal
+from skbayes_sgld.likelihoods.categorical import STEEPEST_DIFFERENCE
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -63,3 +65,18 @@ def test_classes_are_decided_where_a_prior_alone_determines_a_level():
     moments = coordinates[..., -1], spread.variance(coordinates)
     decided = likelihood.decided(*moments, np.empty((400, 0)), predictive.share)
     assert np.mean(decided >= 0) > 0.95
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5, 9])
+def test_no_difference_of_probabilities_bends_more_than_that_of_two_classes(n_classes):
+    rng = np.random.default_rng(0)
+    at = rng.standard_normal((20000, n_classes)) * rng.choice([0.3, 1.0, 3.0], (20000, 1))
+    p, unit = softmax(at, axis=1), np.eye(n_classes)
+    spread = np.einsum("ij,jk->ijk", p, unit) - np.einsum("ij,ik->ijk", p, p)
+
+    def bend(a):
+        away = unit[a] - p
+        return p[:, a, None, None] * (np.einsum("ij,ik->ijk", away, away) - spread)
+
+    largest = np.abs(np.linalg.eigvalsh(bend(0) - bend(1))).max()
+    assert 0.9 * STEEPEST_DIFFERENCE < largest < (1.0 + 1e-9) * STEEPEST_DIFFERENCE
