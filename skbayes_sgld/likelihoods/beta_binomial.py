@@ -41,31 +41,44 @@ class BetaBinomialKernel(BinomialKernel):
         counts = (self.y, log_a), (self.trials - self.y, log_b), (self.trials, log_r)
         values = []
         if 0 in orders:
-            success_term, failure_term, trial_term = (_growth(0, *count) for count in counts)
+            success_term, failure_term, trial_term = (_growth(*count) for count in counts)
             (binomial,) = super().derivatives(u[:, :1].astype(float), 0)
             values.append(binomial + success_term + failure_term - trial_term)
         if 1 in orders:
-            A, B, R = (_growth(1, *count) for count in counts)
+            slopes = [_slope(*count) for count in counts]
+            A, B, R = ((m > 0) + slope for (m, _), slope in zip(counts, slopes, strict=True))
             values.append(np.stack([q * A - p * B, R - A - B], axis=1))
         if 2 in orders:
-            a, b, r = (_growth(2, *count) for count in counts)
+            bends = (_bend(*count) for count in counts)
+            a, b, r = (slope + bend for slope, bend in zip(slopes, bends, strict=True))
             cross = q * a - p * b
             in_eta = p * q * (A + B) - q * q * a - p * p * b
             values.append(as_matrices([[in_eta, cross], [cross, r - a - b]]))
         return [each.astype(u.dtype) for each in values]
 
 
-def _growth(order: int, m: Array, log_x: Array) -> Array:
-    """Function f of the kernel, for whole numbers m; with order 1 or 2 a derivative in log x.
+def _growth(m: Array, log_x: Array) -> Array:
+    """Function f of the kernel, for whole numbers m.
 
-    The derivatives are those of ``log Gamma(x + m) - log Gamma(x)``, without the term ``m log x``.
     It is computed as ``log x + log Gamma(x + m) - log Gamma(x + 1)``, which has no pole at x = 0.
     """
-    k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
-    if order == 0:
-        return k * np.logaddexp(0.0, -log_x) + rise(k, 1.0 + x)
-    slope = x * rise(k, 1.0 + x, 1)
-    return (m > 0) + slope if order == 1 else slope + np.square(x) * rise(k, 1.0 + x, 2)
+    k = np.maximum(m - 1.0, 0.0)
+    return k * np.logaddexp(0.0, -log_x) + rise(k, 1.0 + np.exp(log_x))
+
+
+def _slope(m: Array, log_x: Array) -> Array:
+    """Derivative in log x of ``log Gamma(x + m) - log Gamma(x + 1)``; of f without ``m log x``.
+
+    ``m > 0`` is to be added, the derivative of log x.
+    """
+    x = np.exp(log_x)
+    return x * rise(np.maximum(m - 1.0, 0.0), 1.0 + x, 1)
+
+
+def _bend(m: Array, log_x: Array) -> Array:
+    """Derivative of the slope in log x, minus the slope."""
+    x = np.exp(log_x)
+    return np.square(x) * rise(np.maximum(m - 1.0, 0.0), 1.0 + x, 2)
 
 
 @dataclass(eq=False, repr=False)
