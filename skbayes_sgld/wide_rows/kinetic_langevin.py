@@ -32,16 +32,19 @@ class KineticLangevin(Sampler):
 
     Parameters
     ----------
-    friction : float, default=0.5
+    friction : float, default=0.4
         Rate at which the momentum is forgotten. On a normal distribution the integrated
         autocorrelation times of means and of squares are ``2 friction`` and ``friction + 1 /
         friction``, in units of time.
     n_kicks : int, default=1
         Steps, of one gradient each, between two positions that may be draws.
+    cooling : float, default=0.0
+        Share of the noise's variance that is left out, since long steps add as much heat.
     """
 
-    friction: float = 0.5
+    friction: float = 0.4
     n_kicks: int = 1
+    cooling: float = 0.0
 
     full_gradient = True
 
@@ -49,6 +52,7 @@ class KineticLangevin(Sampler):
         """Raise if friction or number of kicks is out of range."""
         check_number(self.friction, "sampler.friction", low=0)
         check_number(self.n_kicks, "sampler.n_kicks", low=1, closed="left", integer=True)
+        check_number(self.cooling, "sampler.cooling", low=0, high=1, closed="left")
 
     def n_normals(self, n_params: int) -> int:
         """Number of standard normals of a step: the noise of each kick."""
@@ -100,7 +104,7 @@ class KineticLangevin(Sampler):
         momentum = momentum + size * (force + z)
         z, momentum = _turned(z, momentum, *turn)
         momentum *= kept
-        momentum += sqrt(1.0 - kept * kept) * noise
+        momentum += sqrt((1.0 - kept * kept) * (1.0 - self.cooling)) * noise
         return *_turned(z, momentum, *turn), force
 
 

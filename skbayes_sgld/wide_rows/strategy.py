@@ -82,7 +82,7 @@ class Wide(Strategy):
         why, rows = GIVEN, center.whitened if task.settings.clip is None else None
         if isinstance(rows, WhitenedRows):
             task = task.found(mode=Mode(*center))  # which serves as one
-        run, rows_read = draft_adjusted(task, given_or(named, HMC()))
+        run, rows_read = draft_adjusted(task, given_or(named, HMC()), rounds=rows is None)
         if named is AUTO:
             why = f"{SGLD()}: the posterior is far from its mode, with few rows per parameter"
             # target acceptance in many dimensions: Beskos et al. (2013)
@@ -126,7 +126,7 @@ def nearest_normal(task: Task, collapse: bool) -> Center | None:
             return None
         rows = whiten_rows(posterior, *normal)
         if rows is None:
-            return Center.from_curvature(normal.mean, normal.precision(posterior))
+            return Center.from_curvature(normal.mean, normal.precision)
     return None if rows is None else Center.from_whitened(rows)
 
 

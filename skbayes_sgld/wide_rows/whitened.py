@@ -13,7 +13,6 @@ of parameters by parameters. A leapfrog step reads A once, in single precision.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,6 +78,8 @@ class WhitenedRows(WhitenedPosterior):
         Centre m.
     weights : ndarray of shape (n,)
         Weights W, positive.
+    precision : ndarray of shape (P, P) or None
+        H, if it is known; small weights are else raised, which keeps it positive definite.
 
     Raises
     ------
@@ -88,15 +89,22 @@ class WhitenedRows(WhitenedPosterior):
 
     n_together = n_fewest = group = _GROUP
 
-    def __init__(self, posterior: GLMPosterior, center: Array, weights: Array) -> None:
+    def __init__(
+        self,
+        posterior: GLMPosterior,
+        center: Array,
+        weights: Array,
+        precision: Array | None = None,
+    ) -> None:
         self.center, self._posterior = center, posterior
         n, P = posterior.n_samples, posterior.n_params
         self.n_params = P
-        # keeps the metric positive definite
-        weights = np.maximum(weights, 1e-3 * weights.mean())
         with one_blas_thread():
-            H = posterior.row_sum(np.float32).gram(weights)
-            posterior.add_prior_curvature(H, center)
+            H = precision
+            if H is None:
+                weights = np.maximum(weights, 1e-3 * weights.mean())
+                H = posterior.row_sum(np.float32).gram(weights)
+                posterior.add_prior_curvature(H, center)
             lower = linalg.cholesky(H, lower=True, check_finite=False)
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
             self.inverse, self.root, self.inverse_t = H, np.ascontiguousarray(inverse.T), lower
@@ -150,19 +158,27 @@ class WhitenedRows(WhitenedPosterior):
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``, with a product in single precision."""
         z = z.astype(np.float32, copy=False)
-        parts = [self._rounded_root[part].T for part in equal_slices(self.n_params, _PARTS)]
-        return self.center + np.hstack(in_threads(partial(matmul_rows, z, group=_GROUP), parts))
+        root = self._rounded_root  # triangular: each part of its rows begins with zeros
+
+        def product(part: slice) -> Array:
+            return matmul_rows(z[:, part.start :], root[part, part.start :].T, _GROUP)
+
+        parts = equal_slices(self.n_params, max(_PARTS, self.n_params // 256))
+        return self.center + np.hstack(in_threads(product, parts))
 
 
-def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> WhitenedRows | None:
+def whiten_rows(
+    posterior: GLMPosterior, center: Array, weights: Array, precision: Array | None = None
+) -> WhitenedRows | None:
     """Rows in the metric of the weights; None if rounding is too coarse.
 
-    It is too coarse for nearly collinear columns, whose coefficients cancel.
+    ``precision`` is the metric's inverse, if it is known. Rounding is too coarse for nearly
+    collinear columns, whose coefficients cancel.
     """
     if not posterior.facts.light_tailed or posterior.n_predictors > 1 or issparse(posterior.X):
         return None
     try:
-        rows = WhitenedRows(posterior, center, weights)
+        rows = WhitenedRows(posterior, center, weights, precision)
     except np.linalg.LinAlgError:
         return None
     # rounding changes an acceptance ratio by this much

@@ -10,6 +10,7 @@ from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC
 from skbayes_sgld.wide_rows import kinetic
 from skbayes_sgld.wide_rows.kinetic_langevin import KineticLangevin
+from skbayes_sgld.wide_rows.matching import matched_normal
 from skbayes_sgld.wide_rows.whitened import WhitenedRows
 
 
@@ -20,9 +21,9 @@ class NormalRows:
         return -z
 
 
-def walk(rows, z, step_size, n_kicks, friction=0.5, seed=0):
+def walk(rows, z, step_size, n_kicks, friction=0.5, seed=0, cooling=0.0):
     """Positions ``(n_kicks, C, P)`` of chains."""
-    rng, sampler = np.random.default_rng(seed), KineticLangevin(friction)
+    rng, sampler = np.random.default_rng(seed), KineticLangevin(friction, cooling=cooling)
     momentum, path = rng.standard_normal(z.shape), []
     for _ in range(n_kicks):
         noise = rng.standard_normal(z.shape)
@@ -84,9 +85,32 @@ def test_a_pilot_shortens_steps_that_heat(monkeypatch):
     found = []
     for longer in (1.0, 4.0):
         monkeypatch.setattr(kinetic, "_FIRST_STEP", longer * kinetic._FIRST_STEP)
-        found.append(kinetic.settle(rows, KineticLangevin(), 1.0, seed=0))
+        found.append(kinetic.settle(rows, KineticLangevin(), 1.0, seed=0, apart=0.1))
         assert found[-1].bias < kinetic._MOST_BIAS
     assert found[1].step_size < found[0].step_size
+
+
+def test_less_noise_makes_up_for_the_heat_of_steps_between_walls(monkeypatch):
+    monkeypatch.setattr(kinetic, "_FEW", 0.0)  # as if gradients were costly: steps are stretched
+    rng = np.random.default_rng(0)
+    X = 6.0 * rng.standard_normal((400, 240))
+    y = (X @ rng.standard_normal(240) > 0).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), fit_intercept=False)
+    rows = WhitenedRows(posterior, *matched_normal(posterior, None, 1.0))
+    longest = kinetic._STRETCHED / np.sqrt(rows.steepness())
+    found = kinetic.settle(rows, KineticLangevin(), 1.0, seed=0, apart=2.0 * longest)
+    assert found.step_size == pytest.approx(longest)
+
+    def excess(cooling):
+        """Mean of ``-z . g`` per parameter, beyond 1."""
+        start = np.random.default_rng(1).standard_normal((64, 240)).astype(np.float32)
+        path = walk(rows, start, longest, 400, friction=0.4, cooling=cooling)[40::2]
+        return np.mean([np.einsum("cp,cp->c", z, -rows.grad(z)).mean() for z in path]) / 240 - 1.0
+
+    warm, cooled = excess(0.0), excess(found.cooling)  # with standard errors of 0.001
+    assert found.cooling > 0.003
+    assert warm - cooled == pytest.approx(found.cooling, abs=0.003)
+    assert abs(cooled) < 0.004 < warm
 
 
 def test_a_row_far_from_its_wall_is_not_steep():

@@ -68,7 +68,7 @@ def test_moments_of_two_coefficients_are_those_of_a_grid(form, temperature):
     sds = np.sqrt(np.diag(covariance))
     # eight rows are few for a central limit; the mode is 0.3 to 0.5 sds away
     np.testing.assert_allclose(found.mean / sds, mean / sds, atol=0.12)
-    matched = temperature * np.linalg.inv(found.precision(posterior))
+    matched = temperature * np.linalg.inv(found.precision)
     np.testing.assert_allclose(np.sqrt(np.diag(matched)) / sds, 1.0, atol=0.1)
 
 
@@ -106,7 +106,7 @@ def test_with_many_columns_mean_and_variances_are_those_of_trajectories():
         kept += [center + z @ full.T] if number >= 10 else []
     draws = np.stack(kept)[..., :200]
     apart = draws.mean(axis=(0, 1)) - found.mean[:200]
-    sds = np.sqrt(np.diag(np.linalg.inv(found.precision(posterior))))[:200]
+    sds = np.sqrt(np.diag(np.linalg.inv(found.precision)))[:200]
     assert np.sqrt(np.square(apart / sds).mean()) < 0.1
     ratio = draws.reshape(-1, 200).var(axis=0) / np.square(sds)
     assert ratio.mean() == pytest.approx(1.0, abs=0.05)

@@ -76,14 +76,18 @@ def tunes_named(settings: Settings) -> bool:
     return sampler is not AUTO and sampler.adjusted and sampler.adapts and free_steps
 
 
-def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, RowsRead]:
-    """Run on all rows, in single precision if that is safe, and its choice of rows."""
+def draft_adjusted(task: Task, sampler: Sampler, rounds: bool = True) -> tuple[Run, RowsRead]:
+    """Run on all rows, and its choice of rows.
+
+    If it ``rounds``, gradients are in single precision where that is safe.
+    """
     if task.settings.all_left_to_tuning:
         rows_read = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
     else:
         rows_read = rows_of_settings(task, sampler, task.mode)
     run = draft(task, sampler, rows_read, task.mode)
-    return replace(run, dynamics=round_gradient(run.dynamics, task.mode)), rows_read
+    dynamics = round_gradient(run.dynamics, task.mode) if rounds else run.dynamics
+    return replace(run, dynamics=dynamics), rows_read
 
 
 @dataclass(frozen=True)
