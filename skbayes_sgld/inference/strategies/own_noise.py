@@ -89,7 +89,7 @@ def _on_few_rows(task: Task, posterior: LogLinearNoisePosterior, own: Array) -> 
     if found is None:
         return None
     few, off = found
-    together = own[~np.isin(own, wall.coordinates.alone)]
+    together = own[~np.isin(own, wall.coordinates.equal)]
     part = posterior.take(together)
     few = few.with_rows(np.concatenate([few.X, part.X]), few.values.followed_by(part.values))
     inner = replace(task, posterior=BehindWall(few, wall.coordinates, wall.temperature))

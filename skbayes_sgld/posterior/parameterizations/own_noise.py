@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
@@ -33,6 +33,7 @@ _WIDE = 0.25
 # may differ: that of other columns
 _ALIKE = 0.1
 _RELATED = 0.5  # largest correlation of two groups
+_HIGHEST = 600.0  # log precision, as floats know
 
 
 @dataclass(frozen=True)
@@ -51,34 +52,41 @@ class Groups:
         Sd of the log variance.
     weight : ndarray
         Number of the rows, or the sum of their weights.
-    spread : ndarray
-        Weighted sum of squared residuals about their mean, in noise variances at the centre.
-    alone : ndarray of bool
-        Whether the group is a single row.
+    log_spread : ndarray
+        Log of the weighted sum of squared residuals about their mean, in noise variances at the
+        centre.
+    equal : ndarray of bool
+        Whether all rows of the group are copies of one, but for their targets.
     """
 
     residual: Array
     log_precision: Array
     rate: Array
     weight: Array
-    spread: Array
-    alone: Array
+    log_spread: Array
+    equal: Array
 
     def shares(self, t: Array) -> tuple[Array, Array]:
         """Shares of the rows and of all others in the precision of the mean, at log variances t."""
         log_precision = self.log_precision - self.rate * t
         return expit(log_precision), expit(-log_precision)
 
+    def spreads(self, t: Array) -> Array:
+        """Squared residuals about their mean, in noise variances, at log variances t."""
+        return np.exp(self.log_spread - self.rate * t)
+
     def log_density(self, t: Array) -> Array:
         """Log density of log variances ``t (..., K)``, with the mean integrated out."""
-        value = np.square(t) + self.weight * self.rate * t + self.spread * np.exp(-self.rate * t)
+        value = np.square(t) + self.weight * self.rate * t + self.spreads(t)
         value += np.square(self.residual) * self.shares(t)[0]
         return -0.5 * (value + np.logaddexp(0.0, self.log_precision - self.rate * t))
 
     def quantiles(self) -> list[NormalQuantiles] | None:
         """Log variances by their normal quantiles; None if one of them is not determined."""
-        # the noise of a heavy row that is alone is far below that of the others
-        levels = np.where(self.alone, -0.5 * self.rate * np.maximum(self.weight - 1.0, 0.0), 0.0)
+        # the noise of many rows of equal targets is far below that of the others
+        grid = np.linspace(-0.5 * self.rate * self.weight - 10.0, 10.0, 1000)
+        with np.errstate(over="ignore"):
+            levels = np.take_along_axis(grid, self.log_density(grid).argmax(axis=0)[None], 0)[0]
         table = np.array(list(vars(self).values()))
         found = [
             normal_quantiles(Groups(*one[:, None]).log_density, Affine(level[None], np.eye(1)), 1.0)
@@ -96,8 +104,8 @@ class OwnNoise(Map):
     :math:`T_2 = Q(s_2)`, and given it the mean is normal, :math:`T_1 = r g + \sqrt{1 - g} s_1`,
     with g the share of the rows in the precision of the mean, and r their residual at c.
 
-    The log likelihood of a row that is alone counts as part of the Jacobian: where its noise is
-    e^-60, no predictor is exact enough for its residual, which is known in these coordinates.
+    The log likelihood of equal rows counts as part of the Jacobian: where their noise is e^-60, no
+    predictor is exact enough for their residual, which is known in these coordinates.
 
     Parameters
     ----------
@@ -110,8 +118,8 @@ class OwnNoise(Map):
     groups : Groups
     quantiles : list of NormalQuantiles
         Q, of each group.
-    alone : ndarray of int
-        Rows that are alone in their group.
+    equal : ndarray of int
+        Rows of groups of equal rows, such as a row that is alone.
     """
 
     def __init__(
@@ -121,29 +129,29 @@ class OwnNoise(Map):
         along: Array,
         groups: Groups,
         quantiles: list[NormalQuantiles],
-        alone: Array,
+        equal: Array,
     ) -> None:
-        self.alone = alone
+        self.equal = equal
         self._center, self._across, self._along = center, across, along
         self._groups, self._quantiles = groups, quantiles
         self._pieces = _Pieces(quantiles)
 
     def expand(self, phi: Array) -> Expanded:
-        """Theta at phi, the log Jacobian times the likelihood of rows alone, and the chain rule."""
+        """Theta at phi, the log Jacobian times the likelihood of equal rows, and the chain rule."""
         of, (s1, s2) = self._groups, self._in_sds(phi)
         t2, slope, bend = self._pieces.derivatives(s2)
         share, rest = of.shares(t2)
         sd, change = np.sqrt(rest), of.rate * share  # twice the slope of the log sd
         error = of.residual * sd - s1  # of the mean, in sds given the noise
-        density = np.log(slope * sd)
-        density -= 0.5 * of.alone * (of.weight * of.rate * t2 + share * error**2)
+        density, spread = np.log(slope * sd), of.spreads(t2)
+        density -= 0.5 * of.equal * (of.weight * of.rate * t2 + share * error**2 + spread)
 
         def pull_back(grad: Array, tau: float) -> Array:
             first, second = np.hsplit(matmul_rows(grad, self._along.T), 2)
             in_mean = change * (0.5 * sd * s1 - of.residual * rest)
             in_likelihood = change * error * (rest * error - of.residual * share * sd)
-            in_likelihood = of.alone * (in_likelihood - of.weight * of.rate)
-            in_s1 = first * (sd - 1.0) + tau * of.alone * share * error
+            in_likelihood = of.equal * (in_likelihood + (spread - of.weight) * of.rate)
+            in_s1 = first * (sd - 1.0) + tau * of.equal * share * error
             in_s2 = second * (slope - 1.0) + slope * first * in_mean
             in_s2 += tau * (0.5 * slope * (change + in_likelihood) + bend / slope)
             out: Array = grad + matmul_rows(np.hstack([in_s1, in_s2]), self._across)
@@ -204,58 +212,70 @@ def behind_own_noise(
     covariance : ndarray of shape (P, P)
         Inverse of the curvature there.
     """
-    sums: Any = posterior.take(rows).row_sum()
+    part: Any = posterior.take(rows)
+    sums = part.row_sum()
     x, maps = sums.design.block(slice(0, len(rows))), sums.coefficient_map
+    x, copy = np.unique(x, axis=0, return_inverse=True)
     # how each row's mean and log variance depend on theta
-    units = np.einsum("pkj,ij->kip", maps.coefficients(np.eye(len(center))), x)
-    u = maps.coefficients(center[None]) @ x.T
-    score, curvature = (each[0] for each in sums.kernel.derivatives(u, 1, 2))
-    precision = curvature[0, 0]
-    residual = score[0] / precision
-    weight = score[0] * residual - 2.0 * score[1]
-    labels = _alike(units, covariance, np.stack([precision / weight, np.ones(len(rows))]))
+    units = np.einsum("pkj,ij->kip", maps.coefficients(np.eye(len(center))), x)[:, copy]
+    mean, log_variance = (maps.coefficients(center[None])[0] @ x.T)[:, copy]
+    weight = np.ones(len(rows)) if part.weight is None else part.weight
+    size = np.ones(len(rows)) if part.n_averaged is None else part.n_averaged
+    of_one = np.log(size) - log_variance  # log precision of a row that counts once
+    labels = _alike(units, copy, covariance, of_one)
     n_groups = labels.max() + 1
     if n_groups == 0:
         return None
-    members = (labels == np.arange(n_groups)[:, None]).astype(float)  # (K, n_rows)
-    size = members.sum(axis=1)
-    across = np.concatenate([(members / size[:, None]) @ each for each in units])
+    members = labels == np.arange(n_groups)[:, None]  # (K, n_rows)
+    across = np.concatenate([(members @ each) / members.sum(axis=1)[:, None] for each in units])
     sds = np.sqrt(np.einsum("kp,pq,kq->k", across, covariance, across))
     across /= sds[:, None]
     together = across @ covariance @ across.T
     if np.abs(together - np.eye(len(together))).max() > _RELATED:
         return None
     along = np.linalg.solve(together, across @ covariance)
-    total = members @ precision
-    mean = members @ (precision * residual) / total
-    spread = members @ (precision * np.square(residual)) - total * np.square(mean)
     in_mean, rate = np.split(sds, 2)
+    # a precision may be beyond floats
+    log_precision = np.where(members, np.log(weight) + of_one, -np.inf)
+    total = logsumexp(log_precision, axis=1)
+    share = np.exp(log_precision - total[:, None])
+    residual = (part.values.y_less_offset - mean) / in_mean[:, None]
+    # about the residual of one row: equal residuals have no spread at all
+    one = np.take_along_axis(residual, members.argmax(axis=1)[:, None], axis=1)
+    apart = residual - one
+    mean_apart = np.sum(share * apart, axis=1, keepdims=True)
+    spread = np.sum(share * np.square(apart - mean_apart), axis=1)
+    in_sds = total + 2.0 * np.log(in_mean)
+    with np.errstate(divide="ignore"):
+        log_spread = np.log(spread) + in_sds
     groups = Groups(
-        residual=mean / in_mean,
-        log_precision=np.log(total) + 2.0 * np.log(in_mean),
+        residual=(one + mean_apart)[:, 0],
+        log_precision=in_sds,
         rate=rate,
         weight=members @ weight,
-        spread=np.where(size > 1, np.maximum(spread, 0.0), 0.0),
-        alone=size == 1,
+        log_spread=log_spread,
+        equal=np.array([np.ptp(copy[each]) == 0 for each in members]),
     )
     quantiles = groups.quantiles()
     if quantiles is None:
         return None
-    alone = rows[np.isin(labels, np.flatnonzero(groups.alone))]
-    others = posterior.take(np.delete(np.arange(posterior.n_samples), alone))
-    map_ = OwnNoise(center, across, along, groups, quantiles, alone)
+    equal = rows[groups.equal @ members]
+    others = posterior.take(np.delete(np.arange(posterior.n_samples), equal))
+    map_ = OwnNoise(center, across, along, groups, quantiles, equal)
     return BehindWall(others, map_, 1.0), rows[labels >= 0]
 
 
-def _alike(units: Array, covariance: Array, scale: Array) -> Array:
+def _alike(units: Array, copy: Array, covariance: Array, log_precision: Array) -> Array:
     """Group of each row ``(n,)``, by what its mean and log variance depend on; -1 without one."""
     roots = units @ np.linalg.cholesky(covariance)
-    labels = np.full(units.shape[1], -1)
+    scale = np.stack([np.exp(np.minimum(log_precision, _HIGHEST)), np.ones(len(copy))])
+    labels = np.full(len(copy), -1)
     wide = np.square(roots[1]).sum(axis=1) * (1.0 - 1e-12)
     number = 0
     while (wide > _WIDE).any():
         leader = int(np.argmax(wide))
         apart = np.square(roots - roots[:, [leader]]).sum(axis=2) * scale
-        found = (apart < _ALIKE).all(axis=0) & (wide > _WIDE)
+        alike = (apart < _ALIKE).all(axis=0) | (copy == copy[leader])
+        found = alike & (wide > _WIDE)
         labels[found], wide[found], number = number, 0.0, number + 1
     return labels
