@@ -97,7 +97,7 @@ def given_noise(result, X, y, weight):
     unit_fall = others.log_prior(np.zeros((1, P))) - others.log_prior(units).reshape(2, P).mean(0)
     design = np.column_stack([X - others.x_mean, np.ones(len(y))])
     in_noise = np.column_stack([X - others.slopes.mean, np.ones(len(y))])
-    copies = (X == X[ROW]).all(axis=1)
+    copies = (X[ROW] == X).all(axis=1)
     rest, x, its = ~copies, design[ROW], weight[copies]
     target = np.average(y[copies], weights=its)
     spread = its @ np.square(y[copies] - target)
