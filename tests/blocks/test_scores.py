@@ -51,8 +51,9 @@ in_blocks = partial(blocks_of, size=500)
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_score_of_blocks_is_that_of_the_array(models, kind):
     model, y = models[kind], TARGETS[kind]
-    assert model.score(in_blocks(X, y)) == pytest.approx(model.score(X, y), rel=1e-9)
-    expected = pytest.approx(model.score(X, y, WEIGHT), rel=1e-9)
+    # means of many rows are in single precision
+    assert model.score(in_blocks(X, y)) == pytest.approx(model.score(X, y), rel=1e-7)
+    expected = pytest.approx(model.score(X, y, WEIGHT), rel=1e-7)
     assert model.score(in_blocks(X, y, WEIGHT)) == expected
     chunked = (da.from_array(values, chunks=500) for values in (y, WEIGHT))
     assert model.score(da.from_array(X, chunks=(500, 1)), *chunked) == expected
@@ -99,7 +100,7 @@ def test_fits_and_scores_over_exposures(tmp_path, monkeypatch):
         # the scales of the columns are added up in another order
         draws, same = found.posterior_.values, expected.posterior_.values
         np.testing.assert_allclose(draws, same, rtol=1e-8, atol=1e-10)
-        assert found.score(rows, *beside, **by_row) == pytest.approx(score, rel=1e-9)
+        assert found.score(rows, *beside, **by_row) == pytest.approx(score, rel=1e-7)
     one, each = (
         SGLDPoissonRegressor(**FEW).fit(mapped, y, weight, exposure=e)
         for e in (2.0, 2.0 + 0 * X[:, 0])
