@@ -38,6 +38,8 @@ class BasePosterior:
         Facts about the posterior's shape and cost.
     inner : BasePosterior or None
         The same posterior in the model's own coordinates; None where these are its own.
+    exact : BasePosterior or None
+        Posterior in double precision whose gradient this one rounds, if that is to be known.
     own_parameters : tuple of OwnParameter
         Own parameters of its likelihood, such as a noise variance.
     abilities : frozenset of str
@@ -50,6 +52,7 @@ class BasePosterior:
     n_always: int = 0
     always: Array = np.zeros(0, int)
     inner: Any = None
+    exact: Any = None
     own_parameters: tuple[Any, ...] = ()
     abilities: frozenset[str] = frozenset()
 

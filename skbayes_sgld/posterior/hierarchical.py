@@ -153,6 +153,7 @@ class HierarchicalPosterior(WithScales):
         return Facts(
             hierarchical=True,
             one_mode=True,
+            cheap_full_gradient=self.model.facts.cheap_full_gradient,
             n_predictors=self.n_predictors,
             parameterizations=("noncentered", "row_space") if spans else ("noncentered",),
         )

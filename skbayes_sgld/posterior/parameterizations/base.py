@@ -14,6 +14,8 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
+# Parameters from which products in single precision pay without sums over rows
+_LARGE = 128
 _BLOCK = 2**14  # numbers of the draws to map at a time, so that temporaries stay in cache
 
 
@@ -170,7 +172,8 @@ class Reparameterized(BasePosterior):
         self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, in one pass also if ``followed`` has the same coordinates."""
-        other = self if followed is None else followed
+        # one pass in double precision takes less time than a second one in single precision
+        other = self if followed is None or followed.exact is self else followed
         if not (isinstance(other, Reparameterized) and other.coordinates is self.coordinates):
             return super().bind_value_and_grad(followed, group)
         in_theta = self.inner.bind_value_and_grad(other.inner, group)
@@ -194,11 +197,13 @@ class Reparameterized(BasePosterior):
 
     def rounded(self, density: bool = False) -> BasePosterior:
         """Posterior with a rounded gradient, if the model and the map have one, or itself."""
+        if density or (self.inner.facts.cheap_full_gradient and self.n_params < _LARGE):
+            return self
         inner, coordinates = self.inner.rounded(), self.coordinates.rounded()
-        if density or inner is self.inner or coordinates is self.coordinates:
+        if inner is self.inner or coordinates is self.coordinates:
             return self
         other = copy(self)
-        other.inner, other.coordinates = inner, coordinates
+        other.inner, other.coordinates, other.exact = inner, coordinates, self
         return other
 
     # ---- reported parameters --------------------------------------------------------------------
