@@ -250,7 +250,7 @@ class LogLinearNoisePosterior(GLMPosterior):
     def _facts(self) -> Facts:
         # with many rows it is nearly normal; given the level of the noise it is not of one mode
         light = self.prior.normal and self.prior.proper and not self._few_rows
-        unequal = self._condensable() and self.n_own == 1
+        unequal = self._condensable()
         return replace(
             super()._facts(),
             n_own=0,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.diagnostics import effective_sample_size
@@ -12,7 +12,7 @@ from skbayes_sgld.inference.strategies.own_noise import OwnNoise
 from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior.noise_models import LogLinearNoise
-from skbayes_sgld.posterior.parameterizations.own_noise import Groups
+from skbayes_sgld.posterior.parameterizations.own_noise import Groups, _heavy_density
 from skbayes_sgld.priors import InverseGamma, Normal
 from tests.numeric import derivative_by_chain
 from tests.references.closed_forms import weighted_draws
@@ -82,6 +82,42 @@ def test_the_density_is_that_of_all_rows(kind):
     off = wall.log_density(phi) - density_of(result, *rows)(phi)
     np.testing.assert_allclose(off, off[0], atol=1e-3)
     check_gradient(wall, phi)
+
+
+@pytest.mark.filterwarnings("ignore")  # of few draws
+def test_t_noise_of_levels_has_the_density_of_all_rows():
+    X, y, _ = rows_of("levels", far=1.0)
+    y += np.random.default_rng(1).standard_t(4.0, len(y))
+    settings = {"noise_model": "log_linear", "noise_distribution": "student_t"}
+    result = SGLDLinearRegression(**settings, random_state=0, n_draws=40).fit(X, y).result_
+    assert "determine a noise" in result.plan.choices["parameterization"].why
+    assert "searches" in result.plan.choices["modes"].why
+    wall = result.plan.posterior
+    others, d = wall.inner, X.shape[1]
+    theta = others.reported.theta(result.draws.values[0, ::5])
+    phi = wall.coordinates.inverse(theta)
+    mean = (X - others.x_mean) @ theta[:, :d].T + theta[:, d]
+    v = (X - others.slopes.mean) @ theta[:, d + 1 : -2].T + theta[:, -2]
+    rows = t.logpdf(y[:, None], np.exp(theta[:, -1]), mean, np.exp(0.5 * v)).sum(axis=0)
+    slopes = np.linalg.slogdet(derivative_by_chain(wall.coordinates.forward, phi))[1]
+    off = wall.log_density(phi) - (rows + others.log_prior(theta) + slopes)
+    np.testing.assert_allclose(off, off[0], atol=1e-3)
+    check_gradient(wall, phi)
+
+
+def test_the_density_of_t_noise_has_its_mean_integrated_out():
+    nu, rate, residual = 4.0, 1.7, np.array([0.7, -0.4, 1.9])
+    at, mean = np.linspace(-4.0, 3.0, 8), np.linspace(-8.0, 8.0, 40_001)
+
+    def integral(s):
+        rows = t.pdf(residual[:, None], nu, mean, np.exp(0.5 * rate * s)).prod(axis=0)
+        return np.sum(rows * norm.pdf(mean))
+
+    exact = [np.log(integral(s)) - 0.5 * s**2 for s in at]
+    information = np.full(3, np.log((nu + 1.0) / (nu + 3.0)))
+    density = _heavy_density(nu, rate, residual, information, np.ones(3))
+    off = density(at) - exact
+    np.testing.assert_allclose(off, off[0], atol=0.05)  # only the coordinates depend on it
 
 
 def given_noise(result, X, y, weight):
@@ -155,7 +191,7 @@ def test_draws_have_the_moments_of_importance_sampling_of_the_noise(kind, far):
 @pytest.mark.parametrize("residuals", [[0.7], [0.7, 0.7], [0.7, -0.4, 1.9]])
 def test_a_groups_density_has_its_mean_integrated_out(residuals):
     precision, rate, in_mean = 2.0, 1.7, 3.0  # at the centre; sds of log variance and mean
-    r, t = np.array(residuals), np.linspace(-3.0, 3.0, 5)
+    r, at = np.array(residuals), np.linspace(-3.0, 3.0, 5)
 
     mean = np.linspace(-30.0, 30.0, 60_001)
 
@@ -164,7 +200,7 @@ def test_a_groups_density_has_its_mean_integrated_out(residuals):
         rows = norm.pdf(r[:, None], mean, sd).prod(axis=0)
         return np.sum(rows * norm.pdf(mean, 0.0, in_mean))
 
-    exact = [np.log(integral(each)) - 0.5 * each**2 for each in t]
+    exact = [np.log(integral(each)) - 0.5 * each**2 for each in at]
     n = len(r)
     groups = Groups(
         residual=np.array([r.mean() / in_mean]),
@@ -174,7 +210,7 @@ def test_a_groups_density_has_its_mean_integrated_out(residuals):
         log_spread=np.log([precision * n * r.var() + 1e-300]),
         equal=np.array([n == 1]),
     )
-    off = groups.log_density(t) - exact
+    off = groups.log_density(at) - exact
     np.testing.assert_allclose(off, off[0], atol=1e-6)
 
 

@@ -41,6 +41,8 @@ from skbayes_sgld.posterior.base import Array, BasePosterior
 STRATEGIES: list[type[Strategy] | Door] = [
     # for models with a certain fact
     Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
+    # many rows, few of which determine a noise
+    Door("skbayes_sgld.inference.strategies.own_noise", "OwnNoise", only=("unequal_noise",)),
     SeveralModes,
     Door("skbayes_sgld.wide_rows.along_predictors", "AlongPredictors", only=("far_from_mode",)),
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
@@ -48,8 +50,6 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.inference.strategies.direct", "DirectDraws", only=("normal_but_last",)),
     Door("skbayes_sgld.inference.strategies.nearly_normal", "NearlyNormal", ("likely_normal",)),
     Door("skbayes_sgld.inference.strategies.cubic", "Cubic", ("likely_cubic",)),
-    # many rows, few of which determine a noise
-    Door("skbayes_sgld.inference.strategies.own_noise", "OwnNoise", only=("unequal_noise",)),
     Independent,  # few parameters and a nearly normal posterior; also the sampler by name
     Langevin,
     # many rows, one of which makes a wall

@@ -71,7 +71,7 @@ class Condensed(Strategy):
     def plan(cls, task: Task) -> Plan | Task:
         """Plan of steps or trajectories on the rows that matter, if they are few."""
         posterior, center = task.posterior, Center(task.mode.theta, task.mode.metric)
-        tau, n = task.settings.tau, task.posterior.n_samples
+        tau = task.settings.tau
         assert isinstance(posterior, GLMPosterior)
         choices = {k: v for k, v in task.choices.items() if k not in ("gradient", "batch_size")}
 
@@ -97,21 +97,33 @@ class Condensed(Strategy):
             if few is None:
                 break
             inner = replace(task, posterior=few, choices=choices)
-            run, rows_read = draft_adjusted(inner, HMC())
-            tuned = adapt_run(inner, run, center, task.finding.why)
-            center = tuned.found.center
-            theta = tuned.found.ends
-            if len(theta) < _TESTS:
-                theta = center.theta + normal_moves(center, tau, task.seed, _MOVES, _TESTS)
-            with np.errstate(all="ignore"):
-                off = error_of(
-                    few, theta, exact_density(posterior, theta), tau, np.ones(len(theta))
-                )
-            if off < _LIMIT:
-                why = few_rows_matter(few.n_samples, n, off)
-                plan = finish_adapted(inner, rows_read.because(why), tuned)
-                return replace(plan, posterior=posterior, bias=(off, 0.0))
+            found = trajectories(inner, center, posterior, few.n_samples)
+            if isinstance(found, Plan):
+                return found
+            center = found
         return task
+
+
+def trajectories(task: Task, center: Center, posterior: Any, n_few: int) -> Plan | Center:
+    """Plan of HMC on a task's few rows, which stand for all rows of a posterior.
+
+    The pilot's centre is returned if it finds that they do not.
+    """
+    assert task.finding is not None
+    tau = task.settings.tau
+    run, rows_read = draft_adjusted(task, HMC())
+    tuned = adapt_run(task, run, center, task.finding.why)
+    center, theta = tuned.found.center, tuned.found.ends
+    if len(theta) < _TESTS:
+        theta = center.theta + normal_moves(center, tau, task.seed, _MOVES, _TESTS)
+    with np.errstate(all="ignore"):
+        exact = exact_density(posterior, theta)
+        off = error_of(task.posterior, theta, exact, tau, np.ones(len(theta)))
+    if off >= _LIMIT:
+        return center
+    why = few_rows_matter(n_few, posterior.n_samples, off)
+    plan = finish_adapted(task, rows_read.because(why), tuned)
+    return replace(plan, posterior=posterior, bias=(off, 0.0))
 
 
 def _is_far_from_normal(remainders: Array, n_params: int) -> bool:

@@ -1,4 +1,4 @@
-"""Coordinates of normal rows with a noise that few rows determine.
+"""Coordinates of rows with a noise that few rows determine.
 
 With log-linear noise, the rows of a rare category have a mean and a noise of their own, and so has
 a row far out. The smaller the noise, the narrower the mean: a funnel. Without these rows both are
@@ -6,7 +6,8 @@ nearly normal, and independent of all directions that are uncorrelated with them
 the log variance has a density in closed form, with the mean integrated out, and given the log
 variance the mean is normal. The new coordinates are the normal quantiles of these two
 distributions; the other directions stay. The posterior is then nearly as normal as without the
-rows.
+rows. With t noise the density of the log variance is an integral, and the mean given it is only
+nearly normal.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.special import expit, logsumexp
 
 from skbayes_sgld._linalg import matmul_rows
@@ -22,6 +24,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
+    Density,
     NormalQuantiles,
     normal_quantiles,
 )
@@ -34,11 +37,12 @@ _WIDE = 0.25
 _ALIKE = 0.1
 _RELATED = 0.5  # largest correlation of two groups
 _HIGHEST = 600.0  # log precision, as floats know
+_LOWEST = -60.0  # log variance of t noise, relative to the centre's, that predictors are exact for
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of normal rows, in sds of their mean and of their log variance without them.
+    """Groups of rows, in sds of their mean and of their log variance without them.
 
     All attributes have shape (K,).
 
@@ -47,7 +51,7 @@ class Groups:
     residual : ndarray
         Weighted mean of the residuals at the centre.
     log_precision : ndarray
-        Log of the sum of the rows' precisions at the centre.
+        Log of the sum of the rows' precisions at the centre; their information with t noise.
     rate : ndarray
         Sd of the log variance.
     weight : ndarray
@@ -56,7 +60,7 @@ class Groups:
         Log of the weighted sum of squared residuals about their mean, in noise variances at the
         centre.
     equal : ndarray of bool
-        Whether all rows of the group are copies of one, but for their targets.
+        Whether all rows of the group are normal, and copies of one but for their targets.
     """
 
     residual: Array
@@ -81,19 +85,10 @@ class Groups:
         value += np.square(self.residual) * self.shares(t)[0]
         return -0.5 * (value + np.logaddexp(0.0, self.log_precision - self.rate * t))
 
-    def quantiles(self) -> list[NormalQuantiles] | None:
-        """Log variances by their normal quantiles; None if one of them is not determined."""
-        # the noise of many rows of equal targets is far below that of the others
-        grid = np.linspace(-0.5 * self.rate * self.weight - 10.0, 10.0, 1000)
-        with np.errstate(over="ignore"):
-            levels = np.take_along_axis(grid, self.log_density(grid).argmax(axis=0)[None], 0)[0]
+    def densities(self) -> list[Density]:
+        """:meth:`log_density` of each group."""
         table = np.array(list(vars(self).values()))
-        found = [
-            normal_quantiles(Groups(*one[:, None]).log_density, Affine(level[None], np.eye(1)), 1.0)
-            for one, level in zip(table.T, levels, strict=True)
-        ]
-        quantiles = [q for q in found if isinstance(q, NormalQuantiles)]
-        return quantiles if len(quantiles) == len(found) else None
+        return [Groups(*one[:, None]).log_density for one in table.T]
 
 
 class OwnNoise(Map):
@@ -217,11 +212,13 @@ def behind_own_noise(
     x, maps = sums.design.block(slice(0, len(rows))), sums.coefficient_map
     x, copy = np.unique(x, axis=0, return_inverse=True)
     # how each row's mean and log variance depend on theta
-    units = np.einsum("pkj,ij->kip", maps.coefficients(np.eye(len(center))), x)[:, copy]
-    mean, log_variance = (maps.coefficients(center[None])[0] @ x.T)[:, copy]
+    units = np.einsum("pkj,ij->kip", maps.coefficients(np.eye(len(center)))[:, :2], x)[:, copy]
+    mean, log_variance = (maps.coefficients(center[None])[0, :2] @ x.T)[:, copy]
     weight = np.ones(len(rows)) if part.weight is None else part.weight
     size = np.ones(len(rows)) if part.n_averaged is None else part.n_averaged
     of_one = np.log(size) - log_variance  # log precision of a row that counts once
+    nu = np.inf if posterior.n_own == 1 else float(np.exp(center[-1]))
+    of_one += np.log(nu + 1.0) - np.log(nu + 3.0) if np.isfinite(nu) else 0.0  # its information
     labels = _alike(units, copy, covariance, of_one)
     n_groups = labels.max() + 1
     if n_groups == 0:
@@ -254,15 +251,70 @@ def behind_own_noise(
         rate=rate,
         weight=members @ weight,
         log_spread=log_spread,
-        equal=np.array([np.ptp(copy[each]) == 0 for each in members]),
+        equal=np.array([np.isinf(nu) and np.ptp(copy[each]) == 0 for each in members]),
     )
-    quantiles = groups.quantiles()
+    densities = groups.densities()
+    if np.isfinite(nu):
+        densities = [
+            _heavy_density(nu, sd, r[each], of_one[each] + 2.0 * np.log(unit), weight[each])
+            for sd, unit, r, each in zip(rate, in_mean, residual, members, strict=True)
+        ]
+    quantiles = _quantiles(densities, groups.weight * rate)
     if quantiles is None:
+        return None
+    lowest = [sd * q.derivatives(q.knots[0])[0] for sd, q in zip(rate, quantiles, strict=True)]
+    if np.isfinite(nu) and min(lowest) < _LOWEST:
         return None
     equal = rows[groups.equal @ members]
     others = posterior.take(np.delete(np.arange(posterior.n_samples), equal))
     map_ = OwnNoise(center, across, along, groups, quantiles, equal)
     return BehindWall(others, map_, 1.0), rows[labels >= 0]
+
+
+def _quantiles(densities: list[Density], most: Array) -> list[NormalQuantiles] | None:
+    """Log variances by their normal quantiles; None if one of them is not determined.
+
+    ``most`` are the numbers of rows times the sds of the log variances.
+    """
+    found = []
+    for density, below in zip(densities, most, strict=True):
+        # the noise of many rows of equal targets is far below that of the others
+        grid = np.linspace(-0.5 * below - 10.0, 10.0, 1000)
+        with np.errstate(over="ignore"):
+            level = grid[np.argmax(density(grid))]
+        quantiles = normal_quantiles(density, Affine(np.array([level]), np.eye(1)), 1.0)
+        if not isinstance(quantiles, NormalQuantiles):
+            return None
+        found.append(quantiles)
+    return found
+
+
+def _heavy_density(
+    nu: float, rate: float, residual: Array, log_precision: Array, weight: Array
+) -> Density:
+    """Log density of the log variance of rows with t noise, with the mean integrated out.
+
+    The integral is a sum over nodes about the mean without the rows, and about some of the rows. A
+    spline interpolates it. The tail of small noise is longer than that of normal rows.
+    """
+    below = 0.5 * rate * weight.sum()
+    log_precision = log_precision + np.log((nu + 3.0) / (nu + 1.0))  # of the scale
+    grid = np.linspace(-below - 10.0, 10.0, 121)
+    sd = np.exp(0.5 * (rate * grid[:, None] - log_precision))  # of each row's noise
+    some = np.argsort(residual)[np.unique(np.linspace(0, len(residual) - 1, 6).astype(int))]
+    about = residual[some, None] + sd[:, some, None] * np.sinh(np.linspace(-7.0, 7.0, 41))
+    usual = np.broadcast_to(np.linspace(-6.0, 6.0, 41), (len(grid), 41))
+    nodes = np.sort(np.hstack([about.reshape(len(grid), -1), usual]), axis=1)
+    z = (residual - nodes[..., None]) / sd[:, None]
+    value = -0.5 * (nu + 1.0) * (np.log1p(np.square(z) / nu) @ weight) - 0.5 * np.square(nodes)
+    integral = logsumexp(value, b=np.gradient(nodes, axis=1), axis=1)
+    spline = CubicSpline(grid, integral - below * grid - 0.5 * np.square(grid))
+
+    def log_density(t: Array) -> Array:
+        inside = np.clip(t, grid[0], grid[-1])
+        return spline(inside) + (t - inside) * spline(inside, 1)
+
+    return log_density
 
 
 def _alike(units: Array, copy: Array, covariance: Array, log_precision: Array) -> Array:

@@ -82,6 +82,7 @@ class BehindWall(Reparameterized):
             posterior.facts,
             condensable=False,
             unequal_noise=False,
+            has_other_starts=False,
             likely_normal=False,
             prior_slope=None,
         )
