@@ -7,6 +7,7 @@ has the others: nineteen levels of Student-t noise take half of the time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebder, chebval, chebvander
@@ -49,12 +50,18 @@ def quantiles_at(
             coefficients = transform @ (np.log(solved) if logs else solved).T
             slope = chebval(at, chebder(coefficients)) / half  # of a quantile in its normal score
             density = np.exp(-0.5 * np.square(middle + half * at)) / np.sqrt(2.0 * np.pi)
-            # coefficients fall by a rate; every other one may be 0
-            before, last = (np.abs(coefficients[-k:][:2]).max(axis=0) for k in (4, 2))
-            rate = np.divide(last, before, where=before > 0.0, out=np.zeros(len(last)))
-            beyond = last * rate / (1.0 - np.minimum(rate, 0.9))
+            # Pairs of coefficients fall by a rate; every other one may be 0. The last pair alone
+            # may be small by chance: where draws are far apart beside the noise of each.
+            sizes = [np.abs(coefficients[-k:][:2]).max(axis=0) for k in (6, 4, 2)]
+            rates = [
+                np.divide(size, before, where=before > 0.0, out=np.zeros(len(size)))
+                for before, size in pairwise(sizes)
+            ]
+            rate = np.maximum(*rates)
+            beyond = np.maximum(sizes[2], rate * sizes[1]) * rate / (1.0 - np.minimum(rate, 0.9))
             error = beyond * (density / slope).max(axis=1)
             sure = (error < _ERROR) & (slope > 0.0).all(axis=1)
+            sure &= 2 * np.count_nonzero(sure) >= len(sure)  # few among others are so by chance
         found = (chebvander((score - middle) / half, n - 1) @ coefficients).T
         # rounding may not change the order of neighbours
         order = np.argsort(q)

@@ -66,3 +66,12 @@ def test_levels_that_no_polynomial_describes_are_solved_for():
     _, reached, at = solved("normal", mixture_of((0.0,), apart), q)
     np.testing.assert_allclose(reached, np.broadcast_to(q, reached.shape), rtol=0, atol=1e-4)
     assert {n for p, n in at if p in q} == {2}
+
+
+def test_levels_between_draws_far_apart_are_solved_for():
+    """Some rows have polynomials whose last coefficients are small by chance."""
+    rng = np.random.default_rng(0)
+    u = np.stack([rng.standard_normal((200, N_DRAWS)), np.full((200, N_DRAWS), -9.0)], axis=1)
+    q = LEVELS["twentieths"]
+    _, reached, _ = solved("normal", Mixture(u, np.full(N_DRAWS, 1.0 / N_DRAWS)), q)
+    np.testing.assert_allclose(reached, np.broadcast_to(q, reached.shape), rtol=0, atol=1e-3)
