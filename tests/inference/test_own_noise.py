@@ -28,6 +28,8 @@ def rows_of(kind="plain", far=3e2, n=5000):
     X[ROW, 1] = far
     y = 0.3 * X[:, 0] + np.exp(0.2 * X[:, 2]) * rng.standard_normal(n)
     weight = rng.uniform(0.5, 1.5, n) if kind == "weights" else None
+    if kind == "heavy":
+        weight = np.where(np.arange(n) == ROW, 300.0, 1.0)
     if kind == "surprise":
         y[ROW] = 20.0
     if kind == "category":
@@ -120,6 +122,18 @@ def test_the_density_of_t_noise_has_its_mean_integrated_out():
     np.testing.assert_allclose(off, off[0], atol=0.05)  # only the coordinates depend on it
 
 
+@pytest.mark.filterwarnings("ignore")  # of few draws
+@pytest.mark.parametrize("far", [3e2, 1e4])
+def test_a_row_with_the_weight_of_hundreds_has_coordinates_about_its_own_mode(far):
+    # hundreds of sds from the mode of the other rows, and with a noise as small as e^-160
+    result, *_ = fitted("heavy", far, n_draws=40)
+    center, metric = result.plan.center.theta, result.plan.center.metric
+    moves = metric.sqrt(np.random.default_rng(0).standard_normal((20, len(center))))
+    wall = result.plan.posterior
+    fall = wall.log_density(center[None]) - wall.log_density(center + moves)
+    np.testing.assert_allclose(fall, 0.5 * np.square(metric.whiten(moves)).sum(axis=1), atol=3.0)
+
+
 def given_noise(result, X, y, weight):
     """Function of noise coefficients: log density without the mean's, and moments of these.
 
@@ -135,7 +149,7 @@ def given_noise(result, X, y, weight):
     in_noise = np.column_stack([X - others.slopes.mean, np.ones(len(y))])
     copies = (X[ROW] == X).all(axis=1)
     rest, x, its = ~copies, design[ROW], weight[copies]
-    target = np.average(y[copies], weights=its)
+    target = y[ROW] + np.average(y[copies] - y[ROW], weights=its)  # exact for equal ones
     spread = its @ np.square(y[copies] - target)
 
     def found(alpha):
@@ -161,7 +175,7 @@ def given_noise(result, X, y, weight):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The standard deviation")  # of heavy tails
 @pytest.mark.parametrize("far", [3e2, 1e3])
-@pytest.mark.parametrize("kind", [*KINDS, "surprise"])
+@pytest.mark.parametrize("kind", [*KINDS, "surprise", "heavy"])
 def test_draws_have_the_moments_of_importance_sampling_of_the_noise(kind, far):
     result, *rows = fitted(kind, far)
     draws, d = result.draws.values, rows[0].shape[1]
@@ -209,6 +223,7 @@ def test_a_groups_density_has_its_mean_integrated_out(residuals):
         weight=np.array([float(n)]),
         log_spread=np.log([precision * n * r.var() + 1e-300]),
         equal=np.array([n == 1]),
+        slope=np.zeros(1),
     )
     off = groups.log_density(at) - exact
     np.testing.assert_allclose(off, off[0], atol=1e-6)

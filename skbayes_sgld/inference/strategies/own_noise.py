@@ -32,8 +32,9 @@ from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.own_noise import behind_own_noise
 from skbayes_sgld.posterior.parameterizations.wall import BehindWall
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.samplers import SGLD
-from skbayes_sgld.sampling.tuning.mode import Center, NoModeError, newton_mode
+from skbayes_sgld.sampling.tuning.mode import ByExpansion, Center, Mode, NoModeError, newton_mode
 from skbayes_sgld.sampling.tuning.mode_survey import survey
 
 _FEW = 30  # rows of a category up to which they are looked at
@@ -70,10 +71,19 @@ class OwnNoise(Strategy):
             if modes:
                 return task
             task = task.found(choices=task.choices | {"modes": Choice(1, finding)})
-        covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
-        found = behind_own_noise(posterior, rows, mode.theta, covariance)
+        found = _about(posterior, rows, mode, np.zeros(posterior.n_params))
         if found is None:
             return task
+        slope = found[0].coordinates.far_slope()
+        if slope.any():
+            # such as one row with the weight of hundreds
+            try:
+                mode = newton_mode(_Tilted(others, slope), mode.theta)
+            except NoModeError:
+                return task
+            found = _about(posterior, rows, mode, slope)
+            if found is None or found[0].coordinates.far_slope().any():
+                return task
         wall, own = found
         why = "few rows determine a noise: it is taken by quantiles"
         inner, outer = in_coordinates(task, wall, mode, why)
@@ -83,6 +93,27 @@ class OwnNoise(Strategy):
             if planned is not None:
                 return planned
         return steps_behind(inner, outer, rows_read)
+
+
+class _Tilted(ByExpansion):
+    """A posterior times the exponential of a linear function, whose mode has a given slope."""
+
+    def __init__(self, posterior: LogLinearNoisePosterior, slope: Array) -> None:
+        self._posterior, self._slope = posterior, slope
+        self.n_params, self.param_names = posterior.n_params, posterior.param_names
+
+    def expand(self, theta: Array) -> Expansion:
+        at = self._posterior.expand(theta)
+        value = at.value - float(self._slope @ theta)
+        return at._replace(value=value, grad=at.grad - self._slope)
+
+
+def _about(
+    posterior: LogLinearNoisePosterior, rows: Array, mode: Mode, slope: Array
+) -> tuple[BehindWall, Array] | None:
+    """Posterior in coordinates about a point at which all other rows have the given slope."""
+    covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
+    return behind_own_noise(posterior, rows, mode.theta, covariance, slope)
 
 
 def _on_few_rows(task: Task, posterior: LogLinearNoisePosterior, own: Array) -> Plan | Task | None:

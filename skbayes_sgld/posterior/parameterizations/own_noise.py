@@ -6,8 +6,9 @@ nearly normal, and independent of all directions that are uncorrelated with them
 the log variance has a density in closed form, with the mean integrated out, and given the log
 variance the mean is normal. The new coordinates are the normal quantiles of these two
 distributions; the other directions stay. The posterior is then nearly as normal as without the
-rows. With t noise the density of the log variance is an integral, and the mean given it is only
-nearly normal.
+rows. Where a row with the weight of hundreds pulls its log variance far below the others' centre,
+the coordinates are about the mode with this pull. With t noise the density of the log variance is
+an integral, and the mean given it is only nearly normal.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _WIDE = 0.25
 # may differ: that of other columns
 _ALIKE = 0.1
 _RELATED = 0.5  # largest correlation of two groups
+_FAR = 30.0  # sds from the centre beyond which the other rows are no longer nearly normal
 _HIGHEST = 600.0  # log precision, as floats know
 _LOWEST = -60.0  # log variance of t noise, relative to the centre's, that predictors are exact for
 
@@ -61,6 +63,8 @@ class Groups:
         centre.
     equal : ndarray of bool
         Whether all rows of the group are normal, and copies of one but for their targets.
+    slope : ndarray
+        Slope of the other rows' log density in the log variance at the centre.
     """
 
     residual: Array
@@ -69,6 +73,7 @@ class Groups:
     weight: Array
     log_spread: Array
     equal: Array
+    slope: Array
 
     def shares(self, t: Array) -> tuple[Array, Array]:
         """Shares of the rows and of all others in the precision of the mean, at log variances t."""
@@ -81,7 +86,7 @@ class Groups:
 
     def log_density(self, t: Array) -> Array:
         """Log density of log variances ``t (..., K)``, with the mean integrated out."""
-        value = np.square(t) + self.weight * self.rate * t + self.spreads(t)
+        value = np.square(t) + (self.weight * self.rate - 2.0 * self.slope) * t + self.spreads(t)
         value += np.square(self.residual) * self.shares(t)[0]
         return -0.5 * (value + np.logaddexp(0.0, self.log_precision - self.rate * t))
 
@@ -105,7 +110,7 @@ class OwnNoise(Map):
     Parameters
     ----------
     center : ndarray of shape (P,)
-        c, the mode without the rows.
+        c, the mode without the rows, or nearer to that with them.
     across : ndarray of shape (2 K, P)
         U, which takes theta to the means and then the log variances of the groups, in sds.
     along : ndarray of shape (2 K, P)
@@ -138,7 +143,9 @@ class OwnNoise(Map):
         share, rest = of.shares(t2)
         sd, change = np.sqrt(rest), of.rate * share  # twice the slope of the log sd
         error = of.residual * sd - s1  # of the mean, in sds given the noise
-        density, spread = np.log(slope * sd), of.spreads(t2)
+        # the sd itself may be below floats
+        density = np.log(slope) - 0.5 * np.logaddexp(0.0, of.log_precision - of.rate * t2)
+        spread = of.spreads(t2)
         density -= 0.5 * of.equal * (of.weight * of.rate * t2 + share * error**2 + spread)
 
         def pull_back(grad: Array, tau: float) -> Array:
@@ -164,6 +171,17 @@ class OwnNoise(Map):
         s2 = np.hstack([q.inverse(t2[:, [k]]) for k, q in enumerate(self._quantiles)])
         phi: Array = theta + matmul_rows(np.hstack([s1 - t1, s2 - t2]), self._along)
         return phi
+
+    def far_slope(self) -> Array:
+        """Pull ``(P,)`` of rows whose noise is far below the centre's: the others' slope there.
+
+        With its mean integrated out, a group of weight w and little noise has the log likelihood
+        ``-(w - 1) / 2`` times its log variance.
+        """
+        of = self._groups
+        far = of.equal * (self._pieces.derivatives(np.zeros((1, len(of.rate))))[0][0] < -_FAR)
+        slope: Array = (0.5 * far * (of.weight - 1.0) * of.rate) @ self._across[len(of.rate) :]
+        return slope
 
     def _in_sds(self, theta: Array) -> list[Array]:
         return np.hsplit(matmul_rows(theta - self._center, self._across.T), 2)
@@ -191,7 +209,11 @@ class _Pieces:
 
 
 def behind_own_noise(
-    posterior: LogLinearNoisePosterior, rows: Array, center: Array, covariance: Array
+    posterior: LogLinearNoisePosterior,
+    rows: Array,
+    center: Array,
+    covariance: Array,
+    slope: Array,
 ) -> tuple[BehindWall, Array] | None:
     """Posterior in coordinates without funnels, and the rows of these.
 
@@ -203,9 +225,11 @@ def behind_own_noise(
     rows : ndarray of int
         Rows that may have a noise of their own.
     center : ndarray of shape (P,)
-        Mode of the posterior of all other rows.
+        Mode of the posterior of all other rows, or a point nearer to that of all rows.
     covariance : ndarray of shape (P, P)
-        Inverse of the curvature there.
+        Inverse of the others' curvature there.
+    slope : ndarray of shape (P,)
+        Gradient of the others' log density there.
     """
     part: Any = posterior.take(rows)
     sums = part.row_sum()
@@ -252,6 +276,7 @@ def behind_own_noise(
         weight=members @ weight,
         log_spread=log_spread,
         equal=np.array([np.isinf(nu) and np.ptp(copy[each]) == 0 for each in members]),
+        slope=along[n_groups:] @ slope,
     )
     densities = groups.densities()
     if np.isfinite(nu):
@@ -259,7 +284,7 @@ def behind_own_noise(
             _heavy_density(nu, sd, r[each], of_one[each] + 2.0 * np.log(unit), weight[each])
             for sd, unit, r, each in zip(rate, in_mean, residual, members, strict=True)
         ]
-    quantiles = _quantiles(densities, groups.weight * rate)
+    quantiles = _quantiles(densities, groups.weight * rate - 2.0 * groups.slope)
     if quantiles is None:
         return None
     lowest = [sd * q.derivatives(q.knots[0])[0] for sd, q in zip(rate, quantiles, strict=True)]
