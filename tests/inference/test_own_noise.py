@@ -134,6 +134,34 @@ def test_a_row_with_the_weight_of_hundreds_has_coordinates_about_its_own_mode(fa
     np.testing.assert_allclose(fall, 0.5 * np.square(metric.whiten(moves)).sum(axis=1), atol=3.0)
 
 
+def test_two_far_rows_of_which_one_is_surprising_have_a_fit_with_t_noise():
+    X, y, _ = rows_of()
+    X[8, 2], y[ROW] = 300.0, y[ROW] + 20.0
+    settings = {"noise_model": "log_linear", "noise_distribution": "student_t"}
+    result = SGLDLinearRegression(**settings, random_state=0).fit(X, y).result_
+    assert "determine a noise" in result.plan.choices["parameterization"].why
+    assert not result.problems
+
+
+@pytest.mark.parametrize("residual", [0.5, 40.0])
+def test_small_and_large_t_noise_has_its_mean_integrated_out(residual):
+    nu, rate, precision = 4.0, 6.0, 10.0  # at the centre
+    at = np.linspace(-8.0, 8.0, 9)
+
+    def integral(s):
+        sd = np.exp(0.5 * (rate * s - np.log(precision)))
+        u = np.linspace(-45.0, 45.0, 60_001)  # about the row
+        near = residual + sd * np.sinh(u)
+        mean = np.sort(np.r_[near[np.abs(near) < 60.0], np.linspace(-12.0, 12.0, 20_001)])
+        return np.trapezoid(t.pdf(residual, nu, mean, sd) * norm.pdf(mean), mean)
+
+    exact = [np.log(integral(s)) - 0.5 * s**2 for s in at]
+    information = np.array([np.log(precision * (nu + 1.0) / (nu + 3.0))])
+    density = _heavy_density(nu, rate, np.array([residual]), information, np.ones(1))
+    off = density(at) - exact
+    np.testing.assert_allclose(off, off[0], atol=0.1)
+
+
 def given_noise(result, X, y, weight):
     """Function of noise coefficients: log density without the mean's, and moments of these.
 

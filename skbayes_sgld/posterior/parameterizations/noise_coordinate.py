@@ -134,8 +134,11 @@ def normal_quantiles(
     last = min(6.0, -x[0], x[-1])  # beyond, the map is linear
     if not (np.all(np.diff(x) > 0) and last > 3.0):
         return line
-    knots = np.linspace(-last, last, 121)
-    at_knots = PchipInterpolator(x, grid[1:-1])(knots)
-    spline = CubicSpline(heat * knots, at_knots, bc_type="natural")
-    slope = spline(heat * np.linspace(-last, last, 2000), 1)
-    return NormalQuantiles(spline) if np.all(slope > 0) else line
+    interpolant = PchipInterpolator(x, grid[1:-1])
+    # the spline of quantiles may turn beside a second peak, which may be too low to matter
+    for end in (last, min(last, 4.0)):
+        knots = np.linspace(-end, end, 121)
+        spline = CubicSpline(heat * knots, interpolant(knots), bc_type="natural")
+        if np.all(spline(heat * np.linspace(-end, end, 2000), 1) > 0):
+            return NormalQuantiles(spline)
+    return line
