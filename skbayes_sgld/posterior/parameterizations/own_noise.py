@@ -96,7 +96,7 @@ class Groups:
         return [Groups(*one[:, None]).log_density for one in table.T]
 
 
-class OwnNoise(Map):
+class NoiseQuantiles(Map):
     r"""The map :math:`\theta = \phi + (T - s) V` with :math:`s = U (\phi - c)`.
 
     Of each group, :math:`T_1` and :math:`T_2` are the mean and the log variance in sds without its
@@ -292,7 +292,7 @@ def behind_own_noise(
         return None
     equal = rows[groups.equal @ members]
     others = posterior.take(np.delete(np.arange(posterior.n_samples), equal))
-    map_ = OwnNoise(center, across, along, groups, quantiles, equal)
+    map_ = NoiseQuantiles(center, across, along, groups, quantiles, equal)
     return BehindWall(others, map_, 1.0), rows[labels >= 0]
 
 
