@@ -145,7 +145,7 @@ class Bend(Term):
 
     @property
     def reads(self) -> set[int]:
-        """Its column."""
+        """Column of X along which it bends."""
         return {self.column}
 
     def matrix(self, X: Any) -> Array:

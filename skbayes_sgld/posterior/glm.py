@@ -310,6 +310,10 @@ class GLMPosterior(BasePosterior):
         """Posterior given only the rows ``idx``."""
         return self.with_rows(self.X[idx], self.values[idx])
 
+    def without(self, idx: Array | int) -> Self:
+        """Posterior given all rows but ``idx``."""
+        return self.take(np.delete(np.arange(self.n_samples), idx))
+
     def always_reading(self, rows: Array) -> AlwaysRead:
         """Posterior whose batches exclude some rows, which every step reads."""
         return AlwaysRead(self, rows)

@@ -57,9 +57,8 @@ class BehindWall(Strategy):
         row = wall_of(posterior, task.mode)
         if row is None:
             return task
-        others = np.delete(np.arange(posterior.n_samples), row)
         try:
-            mode = newton_mode(posterior.take(others), task.mode.theta)
+            mode = newton_mode(posterior.without(row), task.mode.theta)
         except NoModeError:
             return task
         covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))

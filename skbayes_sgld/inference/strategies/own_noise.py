@@ -61,7 +61,7 @@ class OwnNoise(Strategy):
         rows = _rare(posterior)
         if not 0 < len(rows) < posterior.n_samples // 4:
             return task
-        others = posterior.take(np.delete(np.arange(posterior.n_samples), rows))
+        others = posterior.without(rows)
         try:
             mode = newton_mode(others, others.start())
         except NoModeError:
@@ -123,7 +123,7 @@ def _on_few_rows(task: Task, posterior: LogLinearNoisePosterior, own: Array) -> 
     """
     wall: Any = task.posterior
     center, n = Center(task.mode.theta, task.mode.metric), posterior.n_samples
-    others = posterior.take(np.delete(np.arange(n), own))
+    others = posterior.without(own)
     found = averaged_rows(others, center, task.settings.tau, task.seed, wall.coordinates)
     if found is None:
         return None

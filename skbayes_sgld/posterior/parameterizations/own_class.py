@@ -181,6 +181,8 @@ class OwnClassLargest(Map):
         One for each difference.
     shift : ndarray of shape (K - 1,)
         Means of the normal quantiles, which are 0 in the coordinates.
+    spread : ndarray of shape (K - 1, K - 1)
+        Root of their covariance, which is the identity in the coordinates.
     """
 
     def __init__(

@@ -291,7 +291,7 @@ def behind_own_noise(
     if np.isfinite(nu) and min(lowest) < _LOWEST:
         return None
     equal = rows[groups.equal @ members]
-    others = posterior.take(np.delete(np.arange(posterior.n_samples), equal))
+    others = posterior.without(equal)
     map_ = NoiseQuantiles(center, across, along, groups, quantiles, equal)
     return BehindWall(others, map_, 1.0), rows[labels >= 0]
 

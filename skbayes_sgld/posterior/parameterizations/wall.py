@@ -134,7 +134,7 @@ def behind_wall(
         weight = 1.0 if part.weight is None else float(part.weight[0])
         transport = own_class_largest(at_center, root, weight)
         # the transport has the likelihood of the row
-        posterior = posterior.take(np.delete(np.arange(posterior.n_samples), row))
+        posterior = posterior.without(row)
     else:
         transport = _quantiles(rows.kernel, at_center, float(root[0, 0]))
     if transport is None:
