@@ -279,7 +279,8 @@ def test_ordinary_and_related_rows_are_left_to_the_next_strategies():
 def test_the_rows_of_a_level_are_one_group():
     X = rows_of("levels")[0]
     outcome, _ = planned(X)
-    coordinates = outcome.posterior.coordinates
-    assert len(coordinates.equal) == 2 and ROW in coordinates.equal  # and the level of one row
-    weights = np.sort(coordinates._groups.weight)
+    wall = outcome.posterior
+    equal = np.flatnonzero(~np.isin(X[:, 0], wall.inner.X[:, 0]))  # which the coordinates have
+    assert len(equal) == 2 and ROW in equal  # and the level of one row
+    weights = np.sort(wall.coordinates._transport._groups.weight)
     np.testing.assert_allclose(weights, [1, 1, 2, 5, 12], rtol=1e-9)

@@ -30,7 +30,7 @@ from skbayes_sgld.inference.strategies.condensed import averaged_rows, trajector
 from skbayes_sgld.inference.strategies.langevin import plan_steps, reads_many
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
-from skbayes_sgld.posterior.parameterizations.own_noise import behind_own_noise
+from skbayes_sgld.posterior.parameterizations.own_noise import BehindNoise, behind_own_noise
 from skbayes_sgld.posterior.parameterizations.wall import BehindWall
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.samplers import SGLD
@@ -74,22 +74,20 @@ class OwnNoise(Strategy):
         found = _about(posterior, rows, mode, np.zeros(posterior.n_params))
         if found is None:
             return task
-        slope = found[0].coordinates.far_slope()
-        if slope.any():
+        if found.pull.any():
             # such as one row with the weight of hundreds
             try:
-                mode = newton_mode(_Tilted(others, slope), mode.theta)
+                mode = newton_mode(_Tilted(others, found.pull), mode.theta)
             except NoModeError:
                 return task
-            found = _about(posterior, rows, mode, slope)
-            if found is None or found[0].coordinates.far_slope().any():
+            found = _about(posterior, rows, mode, found.pull)
+            if found is None or found.pull.any():
                 return task
-        wall, own = found
         why = "few rows determine a noise: it is taken by quantiles"
-        inner, outer = in_coordinates(task, wall, mode, why)
+        inner, outer = in_coordinates(task, found.posterior, mode, why)
         rows_read = cheapest_rows(inner)
         if reads_many(rows_read, inner.posterior.n_samples):
-            planned = _on_few_rows(outer, posterior, own)
+            planned = _on_few_rows(outer, posterior, found)
             if planned is not None:
                 return planned
         return steps_behind(inner, outer, rows_read)
@@ -110,26 +108,27 @@ class _Tilted(ByExpansion):
 
 def _about(
     posterior: LogLinearNoisePosterior, rows: Array, mode: Mode, slope: Array
-) -> tuple[BehindWall, Array] | None:
+) -> BehindNoise | None:
     """Posterior in coordinates about a point at which all other rows have the given slope."""
     covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
     return behind_own_noise(posterior, rows, mode.theta, covariance, slope)
 
 
-def _on_few_rows(task: Task, posterior: LogLinearNoisePosterior, own: Array) -> Plan | Task | None:
-    """Plan of SGLD or HMC on the rows that matter, those with an ``own`` noise among them.
+def _on_few_rows(
+    task: Task, posterior: LogLinearNoisePosterior, rare: BehindNoise
+) -> Plan | Task | None:
+    """Plan of SGLD or HMC on the rows that matter, those with a noise of their own among them.
 
     None if too many rows matter.
     """
     wall: Any = task.posterior
     center, n = Center(task.mode.theta, task.mode.metric), posterior.n_samples
-    others = posterior.without(own)
+    others = posterior.without(rare.own)
     found = averaged_rows(others, center, task.settings.tau, task.seed, wall.coordinates)
     if found is None:
         return None
     few, off = found
-    together = own[~np.isin(own, wall.coordinates.equal)]
-    part = posterior.take(together)
+    part = posterior.take(rare.together)
     few = few.with_rows(np.concatenate([few.X, part.X]), few.values.followed_by(part.values))
     inner = replace(task, posterior=BehindWall(few, wall.coordinates, wall.temperature))
     why = few_rows_matter(few.n_samples, n, off)

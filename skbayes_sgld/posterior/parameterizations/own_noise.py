@@ -14,13 +14,12 @@ an integral, and the mean given it is only nearly normal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logsumexp
 
-from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map
@@ -29,7 +28,7 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     NormalQuantiles,
     normal_quantiles,
 )
-from skbayes_sgld.posterior.parameterizations.wall import BehindWall
+from skbayes_sgld.posterior.parameterizations.wall import BehindWall, Wall
 
 # Variance of a log variance, without the rows, from which a group has coordinates of its own
 _WIDE = 0.25
@@ -97,48 +96,29 @@ class Groups:
 
 
 class NoiseQuantiles(Map):
-    r"""The map :math:`\theta = \phi + (T - s) V` with :math:`s = U (\phi - c)`.
+    r"""Means and log variances of groups, in sds without their rows, from normal coordinates s.
 
-    Of each group, :math:`T_1` and :math:`T_2` are the mean and the log variance in sds without its
-    rows. The variance follows its distribution with the mean integrated out,
+    The variance of a group follows its distribution with the mean integrated out,
     :math:`T_2 = Q(s_2)`, and given it the mean is normal, :math:`T_1 = r g + \sqrt{1 - g} s_1`,
-    with g the share of the rows in the precision of the mean, and r their residual at c.
+    with g the share of the rows in the precision of the mean, and r their residual at the centre.
 
     The log likelihood of equal rows counts as part of the Jacobian: where their noise is e^-60, no
     predictor is exact enough for their residual, which is known in these coordinates.
 
     Parameters
     ----------
-    center : ndarray of shape (P,)
-        c, the mode without the rows, or nearer to that with them.
-    across : ndarray of shape (2 K, P)
-        U, which takes theta to the means and then the log variances of the groups, in sds.
-    along : ndarray of shape (2 K, P)
-        V, the moves of theta with these; ``U V'`` is the identity.
     groups : Groups
     quantiles : list of NormalQuantiles
         Q, of each group.
-    equal : ndarray of int
-        Rows of groups of equal rows, such as a row that is alone.
     """
 
-    def __init__(
-        self,
-        center: Array,
-        across: Array,
-        along: Array,
-        groups: Groups,
-        quantiles: list[NormalQuantiles],
-        equal: Array,
-    ) -> None:
-        self.equal = equal
-        self._center, self._across, self._along = center, across, along
+    def __init__(self, groups: Groups, quantiles: list[NormalQuantiles]) -> None:
         self._groups, self._quantiles = groups, quantiles
         self._pieces = _Pieces(quantiles)
 
     def expand(self, phi: Array) -> Expanded:
-        """Theta at phi, the log Jacobian times the likelihood of equal rows, and the chain rule."""
-        of, (s1, s2) = self._groups, self._in_sds(phi)
+        """Means and then log variances, the log Jacobian times the likelihood, the chain rule."""
+        of, (s1, s2) = self._groups, np.hsplit(phi, 2)
         t2, slope, bend = self._pieces.derivatives(s2)
         share, rest = of.shares(t2)
         sd, change = np.sqrt(rest), of.rate * share  # twice the slope of the log sd
@@ -149,42 +129,36 @@ class NoiseQuantiles(Map):
         density -= 0.5 * of.equal * (of.weight * of.rate * t2 + share * error**2 + spread)
 
         def pull_back(grad: Array, tau: float) -> Array:
-            first, second = np.hsplit(matmul_rows(grad, self._along.T), 2)
+            first, second = np.hsplit(grad, 2)
             in_mean = change * (0.5 * sd * s1 - of.residual * rest)
             in_likelihood = change * error * (rest * error - of.residual * share * sd)
             in_likelihood = of.equal * (in_likelihood + (spread - of.weight) * of.rate)
-            in_s1 = first * (sd - 1.0) + tau * of.equal * share * error
-            in_s2 = second * (slope - 1.0) + slope * first * in_mean
+            in_s1 = first * sd + tau * of.equal * share * error
+            in_s2 = slope * (second + first * in_mean)
             in_s2 += tau * (0.5 * slope * (change + in_likelihood) + bend / slope)
-            out: Array = grad + matmul_rows(np.hstack([in_s1, in_s2]), self._across)
-            return out
+            return np.hstack([in_s1, in_s2])
 
-        moves = np.hstack([of.residual * share + (sd - 1.0) * s1, t2 - s2])
-        theta = phi + matmul_rows(moves, self._along)
+        theta = np.hstack([of.residual * share + sd * s1, t2])
         return Expanded(theta, density.sum(axis=1), pull_back)
 
     def inverse(self, theta: Array) -> Array:
-        """Phi at theta."""
-        t1, t2 = self._in_sds(theta)
+        """Coordinates of means and log variances."""
+        t1, t2 = np.hsplit(theta, 2)
         share, rest = self._groups.shares(t2)
         s1 = (t1 - self._groups.residual * share) / np.sqrt(rest)
         s2 = np.hstack([q.inverse(t2[:, [k]]) for k, q in enumerate(self._quantiles)])
-        phi: Array = theta + matmul_rows(np.hstack([s1 - t1, s2 - t2]), self._along)
-        return phi
+        return np.hstack([s1, s2])
 
-    def far_slope(self) -> Array:
-        """Pull ``(P,)`` of rows whose noise is far below the centre's: the others' slope there.
+    def pull(self) -> Array:
+        """Pull ``(K,)`` on log variances far below the centre's: the others' slope there.
 
         With its mean integrated out, a group of weight w and little noise has the log likelihood
         ``-(w - 1) / 2`` times its log variance.
         """
         of = self._groups
         far = of.equal * (self._pieces.derivatives(np.zeros((1, len(of.rate))))[0][0] < -_FAR)
-        slope: Array = (0.5 * far * (of.weight - 1.0) * of.rate) @ self._across[len(of.rate) :]
-        return slope
-
-    def _in_sds(self, theta: Array) -> list[Array]:
-        return np.hsplit(matmul_rows(theta - self._center, self._across.T), 2)
+        pull: Array = 0.5 * far * (of.weight - 1.0) * of.rate
+        return pull
 
 
 class _Pieces:
@@ -208,16 +182,34 @@ class _Pieces:
         return ((a * h + b) * h + c) * h + d, (3.0 * a * h + 2.0 * b) * h + c, 6.0 * a * h + 2.0 * b
 
 
+class BehindNoise(NamedTuple):
+    """A posterior in coordinates without funnels.
+
+    Attributes
+    ----------
+    posterior : BehindWall
+    own : ndarray of int
+        Rows with a noise of their own.
+    together : ndarray of int
+        Those of them that the posterior reads: they are not equal.
+    pull : ndarray of shape (P,)
+        Slope of all other rows at the mode of all, if rows pull far from the centre; else 0.
+    """
+
+    posterior: BehindWall
+    own: Array
+    together: Array
+    pull: Array
+
+
 def behind_own_noise(
     posterior: LogLinearNoisePosterior,
     rows: Array,
     center: Array,
     covariance: Array,
     slope: Array,
-) -> tuple[BehindWall, Array] | None:
-    """Posterior in coordinates without funnels, and the rows of these.
-
-    None if there are none, or they are related.
+) -> BehindNoise | None:
+    """Posterior in coordinates without funnels; None if there are none, or they are related.
 
     Parameters
     ----------
@@ -290,10 +282,15 @@ def behind_own_noise(
     lowest = [sd * q.derivatives(q.knots[0])[0] for sd, q in zip(rate, quantiles, strict=True)]
     if np.isfinite(nu) and min(lowest) < _LOWEST:
         return None
-    equal = rows[groups.equal @ members]
-    others = posterior.without(equal)
-    map_ = NoiseQuantiles(center, across, along, groups, quantiles, equal)
-    return BehindWall(others, map_, 1.0), rows[labels >= 0]
+    equal = groups.equal @ members
+    transport = NoiseQuantiles(groups, quantiles)
+    wall = Wall(center, across, along, transport)
+    return BehindNoise(
+        BehindWall(posterior.without(rows[equal]), wall, 1.0),
+        own=rows[labels >= 0],
+        together=rows[(labels >= 0) & ~equal],
+        pull=transport.pull() @ across[n_groups:],
+    )
 
 
 def _quantiles(densities: list[Density], most: Array) -> list[NormalQuantiles] | None:

@@ -42,9 +42,9 @@ class Wall(Map):
     center : ndarray of shape (P,)
         c, the mode without the row.
     across : ndarray of shape (m, P)
-        U, which takes theta to the row's predictors in independent sds.
+        U, which takes theta to what the row determines, in sds without it.
     along : ndarray of shape (m, P)
-        V, the moves of theta with these: U times the covariance. ``U V'`` is the identity.
+        V, the moves of theta with these. ``U V'`` is the identity.
     transport : Map
         T.
     """
