@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from html import escape
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
@@ -109,6 +109,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     # ---- parameters ---------------------------------------------------------------------------
 
     @classmethod
+    @cache
     def _get_param_names(cls) -> list[str]:
         return sorted(field.name for field in fields(cls))
 
@@ -292,6 +293,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Warn, at the end of a fit to these rows, if the model is wrong about them."""
 
     # ---- the fitted estimator -----------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fit: ``check_is_fitted`` asks every attribute without this."""
+        return self._fitted is not None
 
     @property
     def _arguments_of_fit(self) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def metadata_requests(cls: type, names: Iterable[str]) -> dict[str, dict[str, An
     return {
         f"__metadata_request__{method}": known
         for method in _ROUTED
-        if "by_row" in signature(getattr(cls, method, len)).parameters
+        if hasattr(cls, method) and "by_row" in signature(getattr(cls, method)).parameters
     }
 
 

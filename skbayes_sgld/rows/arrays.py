@@ -11,10 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import (
     _check_feature_names,
+    _check_n_features,
     _check_y,
     _get_feature_names,
     check_consistent_length,
-    validate_data,
 )
 
 from skbayes_sgld._checks import check_readable, naming
@@ -100,7 +100,8 @@ def checked_X(
     Values may still be infinite, or missing.
     """
     if not first:
-        check_fitted_columns(estimator, X)  # another column of text is none to encode
+        with naming("X"):  # before the values: another column of text is none to encode
+            _check_feature_names(estimator, X, reset=False)
     check_real(X)
     checks = {
         "dtype": FLOATS,
@@ -109,12 +110,10 @@ def checked_X(
         "ensure_min_samples": fewest_rows,
     }
     with np.errstate(all="ignore"), naming("X"):  # numbers are summed, some infinite
-        if first:
-            names = _get_feature_names(X)
-            rows = check_array(X, estimator=estimator, input_name="X", **checks)
-        else:
-            names = getattr(estimator, "feature_names_in_", None)
-            rows = validate_data(estimator, X, reset=False, **checks)
+        names = _get_feature_names(X) if first else getattr(estimator, "feature_names_in_", None)
+        rows = check_array(X, estimator=estimator, input_name="X", **checks)
+        if not first:
+            _check_n_features(estimator, rows, reset=False)
     return as_rows(rows) if issparse(rows) else rows, None if names is None else list(names)
 
 
