@@ -21,7 +21,7 @@ from skbayes_sgld.estimators.mixed_effects import MixedEffects
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.automatic_prior import choose_prior
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.diagnosis import Diagnosis
+from skbayes_sgld.inference.diagnosis import Diagnosis, rows_of_own_noise
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
@@ -300,6 +300,8 @@ def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:
             f"y has values of size {size:.3g}, and the mode of the posterior was lost in rounding "
             f"errors; give values up to {_SAFE_SIZE:g}, in larger units."
         )
+    if posterior.prior.proper and (own := rows_of_own_noise(posterior.reported.names)):
+        return f"the mode of the posterior was not found: {own}."
     if isinstance(error, NoModeError):
         return str(error)
     return (

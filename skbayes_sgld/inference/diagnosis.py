@@ -332,6 +332,16 @@ def firmer_priors(n_rows: float, names: list[str]) -> str:
     return ""
 
 
+def rows_of_own_noise(names: list[str]) -> str:
+    """Clause that recommends what to do about a noise that few rows determine, if it may be so."""
+    if not any(name.startswith("noise_coef[") for name in names):
+        return ""
+    return (
+        "few rows, far out or of large weights, may determine a noise of their own: leave these "
+        "out, or set noise_model='constant'"
+    )
+
+
 def cap_problem(stopped_by: Choice | None) -> list[str]:
     """Sentence on a run that did not reach ``target_ess`` with ten times ``n_draws``."""
     if stopped_by is None or stopped_by.value != "cap":

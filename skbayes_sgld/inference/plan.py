@@ -53,6 +53,8 @@ class Plan:
         Modes found by searches, if several have some of the mass.
     far : FarPart or None
         Part of a user's own model that is far from its mode, if there is one.
+    still : str
+        Finding of a pilot whose chains hardly moved; empty if they moved.
     """
 
     posterior: BasePosterior
@@ -71,6 +73,7 @@ class Plan:
     n_walkers: int = 1
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
+    still: str = ""
 
     def without_data(self) -> Plan:
         """Plan as a record of the choices, without data."""

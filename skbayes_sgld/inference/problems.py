@@ -11,7 +11,12 @@ import numpy as np
 from skbayes_sgld._doors import Door
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess, needed_ess
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, firmer_priors
+from skbayes_sgld.inference.diagnosis import (
+    EARLY_ENDS,
+    cap_problem,
+    firmer_priors,
+    rows_of_own_noise,
+)
 from skbayes_sgld.inference.mode_problems import TO_CROSS, mode_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.setting_checks import AUTO
@@ -29,6 +34,8 @@ OF_OWN_MODELS = Door("skbayes_sgld.own_models.problems", "find_problems")
 def find_problems(result: SamplingResult) -> list[str]:
     """Reasons not to rely on the draws, each with its figure and its remedy."""
     problems, choices = [], result.choices
+    if result.plan.still:  # the remedies of its other problems would not do
+        return [still_problem(result)]
     apart = _apart(result)
     if apart:
         problems.append(f"{'; '.join(apart.values())}; {_remedy(set(apart), result)}")
@@ -59,6 +66,18 @@ def find_problems(result: SamplingResult) -> list[str]:
     problems += energy_problem(result)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
+
+
+def still_problem(result: SamplingResult) -> str:
+    """Sentence on chains that hardly move."""
+    remedy = rows_of_own_noise(result.names)
+    if result.plan.posterior.facts.user_defined:
+        remedy = (
+            "write the model in parameters whose sds differ less from place to place, such as the "
+            "logarithm of a scale, and z with location + scale * z"
+        )
+    remedy = remedy or "leave out rows far out, or give priors of a smaller scale"
+    return f"chains hardly move, and say nothing of the posterior ({result.plan.still}); {remedy}"
 
 
 def _apart(result: SamplingResult) -> dict[str, str]:

@@ -1,7 +1,10 @@
 """The ways to sample a posterior: the first that suits the model and the settings plans the run.
 
 A strategy may find that it does not suit after all, such as by a pilot that finds a bias, or a
-density that jumps. It then passes its finding to the next one that suits, whose plan reports it.
+density that jumps. It then passes its finding to the next one that suits, whose plan reports it. A
+plan whose pilot hardly moved is passed over in the same way. :class:`AcceptReject` comes last for
+settings left to the tuning. It is exact, and plans whatever its pilot finds: if that hardly moved,
+the run is short, and the result warns.
 
 For example, a default logistic regression of 569 rows and 30 columns (breast cancer):
 
@@ -109,6 +112,8 @@ def make_plan(
         strategy = entry.open() if isinstance(entry, Door) else entry
         if strategy.suits(task):
             outcome = strategy.plan(task)
+            if isinstance(outcome, Plan) and outcome.still and strategy is not AcceptReject:
+                outcome = task.found(finding=Finding(outcome.still))
             if isinstance(outcome, Plan):
                 return outcome
             task = outcome  # the task with a finding, for the next strategy that suits

@@ -48,6 +48,10 @@ from skbayes_sgld.sampling.tuning.precision import round_gradient
 # 4,000 draws are then worth 800 or more. Trajectories lead beyond the centre, and two of them lead
 # back: with 10 columns and a horseshoe a second trajectory a draw hardly adds effective draws
 _EVERY = 5.0
+# Trajectories to an independent draw from which chains do not move. Their number is 1 in ordinary
+# fits, below 10 in narrow ones, and 700 to 1e10 where the noise of a few heavy rows is e^-100. A
+# trajectory is then cut at 50 steps, and a run of 8,000 rows took minutes for nothing
+_STILL, _FEW_DRAWS = 200.0, 100
 
 
 class AcceptReject(Strategy):
@@ -162,7 +166,10 @@ def finish_adapted(
 ) -> Plan:
     """Plan of a run that a pilot has adapted."""
     run = with_first_step(tuned.run, tuned.run.step_size)
-    lengths = adapted_lengths(task, replace(tuned, run=run))
+    still = stands_still(tuned) if task.settings.left_to_tuning else ""
+    if still:
+        tuned = replace(tuned, spacing=1.0, most_spaced=1)
+    lengths = adapted_lengths(task, replace(tuned, run=run), _FEW_DRAWS if still else None)
     return finish(
         task,
         run,
@@ -172,13 +179,29 @@ def finish_adapted(
         mode=task.mode,
         center=tuned.found.center,
         bias=(0.0, 0.0),
+        still=still,
     )
 
 
-def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
-    """Lengths of a run; the pilot's trajectories count as part of its burn-in."""
+def stands_still(tuned: AdaptedRun) -> str:
+    """Finding that chains hardly move; empty if they move."""
+    run, acceptance = tuned.run, tuned.found.acceptance
+    to_next = run.sampler.step_and_time(np.ones(1), run.step_size)[1] / max(acceptance, 1e-9)
+    if to_next <= _STILL:
+        return ""
+    return (
+        f"{run.sampler}: a pilot accepts {acceptance:.0%} of the trajectories, by steps of "
+        f"{run.step_size:.2g} sds, and an independent draw would take {to_next:.2g} of them"
+    )
+
+
+def adapted_lengths(task: Task, tuned: AdaptedRun, in_time: int | None = None) -> Lengths:
+    """Lengths of a run; the pilot's trajectories count as part of its burn-in.
+
+    ``in_time`` is the largest number of draws, if it is limited.
+    """
     settings, ends = task.settings, tuned.found.ends
-    n_draws = choose_n_draws(task)
+    n_draws = choose_n_draws(task, in_time)
     thin = choose_thin(settings, tuned.spacing, tuned.most_spaced)
     n_steps = n_draws.value * thin.value
     # draws of long trajectories are closer than independent ones

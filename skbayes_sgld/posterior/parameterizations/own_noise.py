@@ -321,7 +321,8 @@ def _heavy_density(
     """
     below = 0.5 * rate * weight.sum()
     log_precision = log_precision + np.log((nu + 3.0) / (nu + 1.0))  # of the scale
-    grid = np.linspace(-below - 10.0, 10.0, 121)
+    # a noise beyond the lowest is refused; floats know it for a row at 1e5 sds too
+    grid = np.linspace(max(-below - 10.0, 2.0 * _LOWEST / rate), 10.0, 121)
     sd = np.exp(0.5 * (rate * grid[:, None] - log_precision))  # of each row's noise
     some = np.argsort(residual)[np.unique(np.linspace(0, len(residual) - 1, 6).astype(int))]
     # as far as the mean without the rows reaches, whatever the noise
