@@ -494,20 +494,31 @@ class LabelLikelihood(Likelihood):
     def mean_probabilities(self, eta: Array, own: Array, share: Array) -> Array:
         """Probability of each class, averaged over the draws ``(C, n_classes)``.
 
-        ``eta (C, n_predictors, B)`` may be in single precision, and may be overwritten; ``own`` is
-        ``(B, n_own)``. A tiny probability keeps its precision.
+        ``eta (C, n_free, B)`` are the predictors or, if the family is shift invariant, their
+        contrasts with the last one. They may be in single precision, and may be overwritten;
+        ``own`` is ``(B, n_own)``. A tiny probability keeps its precision.
         """
-        known = np.broadcast_to(own.T, (len(eta), *own.T.shape))
-        return self.probabilities(np.concatenate([eta, known], axis=1))[0] @ share
+        return self.probabilities(self._beside_own(eta, own))[0] @ share
+
+    def probability_draws(self, eta: Array, own: Array) -> Array:
+        """Probability of each class under every draw ``(C, n_classes, B)``.
+
+        The arguments are those of :meth:`mean_probabilities`.
+        """
+        return self.probabilities(self._beside_own(eta, own))[0]
 
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
         """Log probability of each row's class ``(C,)`` under every draw ``(C, B)``.
 
-        ``eta (C, n_predictors, B)`` may be in single precision, and may be overwritten; ``own`` is
-        ``(B, n_own)``.
+        The other arguments are those of :meth:`mean_probabilities`.
         """
-        known = np.broadcast_to(own.T, (len(eta), *own.T.shape))
-        return self.log_density(np.concatenate([eta, known], axis=1), codes[:, None])
+        return self.log_density(self._beside_own(eta, own), codes[:, None])
+
+    def _beside_own(self, eta: Array, own: Array) -> Array:
+        """Local parameters ``(C, n_local, B)``; the last of contrasts is 0."""
+        last = np.zeros((len(eta), int(self.shift_invariant), eta.shape[2]), eta.dtype)
+        known = np.broadcast_to(own.T.astype(eta.dtype), (len(eta), *own.T.shape))
+        return np.concatenate([eta, last, known], axis=1)
 
     def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
         """Weighted sums over rows of each class's probability ``(M, n_classes, B)``.

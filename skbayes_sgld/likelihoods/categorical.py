@@ -125,42 +125,40 @@ class Categorical(LabelLikelihood):
         return np.where(certain, p.argmax(axis=1), -1)
 
     def mean_probabilities(self, eta: Array, own: Array, share: Array) -> Array:
-        """Averages of the softmax probabilities over the draws."""
-        eta -= eta.max(axis=1, keepdims=True)
-        np.exp(eta, out=eta)
-        weight = share.astype(eta.dtype) / eta.sum(axis=1)
-        return np.matmul(eta, weight[:, :, None])[..., 0].astype(float)
+        """Averages of the softmax probabilities over the draws, from contrasts."""
+        last = _exponentials(eta)[0]
+        weight = share.astype(eta.dtype) / (eta.sum(axis=1) + last)
+        others = np.matmul(eta, weight[:, :, None])[..., 0]
+        return np.column_stack([others, (last * weight).sum(axis=1)]).astype(float)
+
+    def probability_draws(self, eta: Array, own: Array) -> Array:
+        """Softmax probabilities, from contrasts."""
+        last = _exponentials(eta)[0]
+        p = np.empty((len(eta), self.n_classes, eta.shape[2]), eta.dtype)
+        share = 1.0 / (eta.sum(axis=1) + last)
+        np.multiply(eta, share[:, None], out=p[:, :-1])
+        np.multiply(share, last, out=p[:, -1])
+        return p
 
     def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
         """Weighted sums of the softmax probabilities, by the contrasts with the last class."""
-        dtype, others = eta.dtype, eta[:, :-1]
+        others = eta[:, :-1]
         others -= eta[:, -1:]
-        if others.max(initial=0.0) > _LARGEST:
-            shift = np.maximum(others.max(axis=1, keepdims=True), dtype.type(0.0))
-            others -= shift
-            eta[:, -1:] = -shift
-        else:
-            eta[:, -1] = 0.0
-        np.exp(eta, out=eta)
+        eta[:, -1] = _exponentials(others)[0]
         eta /= eta.sum(axis=1, keepdims=True)
-        return np.tensordot(weight.T.astype(dtype), eta, 1)
+        return np.tensordot(weight.T.astype(eta.dtype), eta, 1)
 
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
-        """Minus ``log(1 + sum exp(eta_k - eta_y))``, a sum over the classes other than y."""
-        rows, y = np.arange(len(eta)), codes.astype(np.intp)
-        of_y = eta[rows, y]
-        eta[rows, y] = eta[:, -1]  # the others come first
-        total, term = np.ones_like(of_y), np.empty_like(of_y)
-        with np.errstate(over="ignore"):
-            for k in range(self.n_classes - 1):
-                np.subtract(eta[:, k], of_y, out=term)
-                total += np.exp(term, out=term)
-        far = np.flatnonzero(np.isinf(total.max(axis=1)))
-        values: Array = np.negative(np.log(total, out=total), out=total)
-        if len(far):
-            eta[rows, y] = of_y
-            values[far] = super().log_probability_draws(eta[far], own, codes[far])
-        return values
+        """Logs of the softmax probabilities, from contrasts."""
+        of_y = np.zeros((len(eta), eta.shape[2]), eta.dtype)
+        rows = np.flatnonzero(codes < self.n_classes - 1)
+        of_y[rows] = eta[rows, codes[rows].astype(np.intp)]
+        last, shift = _exponentials(eta)
+        total = eta.sum(axis=1)
+        total += last
+        np.log(total, out=total)
+        total += shift
+        return np.subtract(of_y, total, out=total)
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Log softmax, and the log probability of the other classes together."""
@@ -170,3 +168,16 @@ class Categorical(LabelLikelihood):
         rest = np.log1p(-np.minimum(np.exp(others), 0.5))  # no other class has more than half
         np.put_along_axis(rest, first, logsumexp(others, axis=1, keepdims=True), axis=1)
         return log_p, rest
+
+
+def _exponentials(contrasts: Array) -> tuple[Array, Array]:
+    """Replace contrasts ``(C, K - 1, B)`` by exponentials; that of the last class, and its log.
+
+    The exponentials are over a factor, whose log is subtracted where one might overflow.
+    """
+    shift = np.zeros(1, contrasts.dtype)
+    if contrasts.max(initial=0.0) > _LARGEST:
+        shift = np.maximum(contrasts.max(axis=1), shift)
+        contrasts -= shift[:, None]
+    np.exp(contrasts, out=contrasts)
+    return np.exp(-shift), shift

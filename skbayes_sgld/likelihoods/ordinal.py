@@ -196,6 +196,10 @@ class Ordinal(LabelLikelihood):
         means[:, -1] = before @ (falls[-1] * share).astype(dtype)
         return means
 
+    def probability_draws(self, eta: Array, own: Array) -> Array:
+        """Probabilities as in :meth:`mean`."""
+        return self.mean(self._beside_own(eta, own))
+
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
         """Log probabilities by one exponential and one logarithm for each draw.
 

@@ -623,8 +623,7 @@ class PredictiveDistribution:
             spread = self._spread(X)
             return self._by_blocks(interpolated, 1, X, row_values, y, dtype=float)
         if isinstance(likelihood, LabelLikelihood):
-            predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
-            spread = predictor.spread(self.share, X.shape[0])
+            spread = self._spread_of_labels(X)
             return self._by_blocks(of_labels, 1, X, row_values, y, dtype=float)
         return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
 
@@ -746,8 +745,8 @@ class PredictiveDistribution:
 
     def _probability(self, X: Array, row_values: RowValues) -> Array:
         """Probabilities of the classes that have rows."""
-        likelihood, share, spread = self._label_likelihood(), self.share, self._spread(X)
-        own = self._own_draws
+        likelihood, share, own = self._label_likelihood(), self.share, self._own_draws
+        spread = self._spread_of_labels(X)
 
         def means_of(X: Array, row_values: RowValues) -> Array:
             eta = spread.predictors(_moved(spread.coordinates(X), row_values)).swapaxes(0, 1)
@@ -766,6 +765,13 @@ class PredictiveDistribution:
         else:
             p = self._by_blocks(means_of, 4, X, row_values)
         return p / p.sum(axis=1, keepdims=True)
+
+    def _spread_of_labels(self, X: Array) -> Spread:
+        """Spread of the predictors, or of their contrasts if these determine the probabilities."""
+        if not self.likelihood.shift_invariant:
+            return self._spread(X)
+        with one_blas_thread():
+            return self.predictor.contrasts().spread(self.share, X.shape[0])
 
     def labels(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Position ``(n,)``, among all classes, of the most probable class.
@@ -840,13 +846,11 @@ class PredictiveDistribution:
             second = of_labels.mean_quantiles(X, np.concatenate([q, 1.0 - q]), row_values)
             at_q, at_rest = np.split(second, 2, axis=1)
             return np.stack([1.0 - at_rest, at_q], axis=1)
-        spread = self._spread(X)
+        spread, own = self._spread_of_labels(X), self._own_draws
 
         def quantiles_of(X: Array, row_values: RowValues) -> Array:
-            eta = spread.predictors(_moved(spread.coordinates(X), row_values))
-            p = likelihood.mean(self._with_own(eta))
-            if p.ndim == 2:  # two classes: p is the probability of the second
-                p = np.stack([1.0 - p, p], axis=1)
+            eta = spread.predictors(_moved(spread.coordinates(X), row_values)).swapaxes(0, 1)
+            p = likelihood.probability_draws(eta, own)
             each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
             return np.stack(each, axis=1)
 

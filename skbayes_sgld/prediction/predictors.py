@@ -58,9 +58,26 @@ class Predictor:
         """Predictors of which the mean over the K classes may be subtracted, or may not be."""
         return self
 
+    def contrasts(self) -> Predictor:
+        """Differences of the other predictors from the last one."""
+        return _Contrasts(self)
+
     def spread(self, share: Array, n_rows: int) -> Spread:
         """Mean and deviations of the predictors of ``n_rows`` rows."""
         return Spread(self, share)
+
+
+class _Contrasts(Predictor):
+    """Differences of the other predictors from the last one."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.n_draws, self.n_predictors = predictor.n_draws, predictor.n_predictors - 1
+        self._predictor = predictor
+
+    def __call__(self, X: Array) -> Array:
+        """Differences ``(K - 1, n, S)``."""
+        eta = self._predictor(X)
+        return eta[:-1] - eta[-1:]
 
 
 class Spread:
@@ -152,6 +169,11 @@ class LinearPredictor(Predictor):
         coef, intercept = (
             each - each.mean(axis=1, keepdims=True) for each in (self.coef, self._intercept)
         )
+        return LinearPredictor(coef, intercept)
+
+    def contrasts(self) -> LinearPredictor:
+        """Differences of the other predictors from the last one."""
+        coef, intercept = (each[:, :-1] - each[:, -1:] for each in (self.coef, self._intercept))
         return LinearPredictor(coef, intercept)
 
     def spread(self, share: Array, n_rows: int) -> Spread:

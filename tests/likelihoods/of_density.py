@@ -225,7 +225,10 @@ def check_label_means(likelihood):
         known = np.broadcast_to(own.T, (n, *own.T.shape))
         p = likelihood.probabilities(np.concatenate([eta, known], axis=1))[0] @ share
         for dtype, error in ((np.float64, 1e-12), (np.float32, 1e-6)):
-            found = likelihood.mean_probabilities(eta.astype(dtype), own, share)
+            seen = eta[:, :-1] - eta[:, -1:] if likelihood.shift_invariant else eta
+            each = likelihood.probability_draws(seen.astype(dtype), own)
+            np.testing.assert_allclose(each @ share, p, atol=error, err_msg="probability_draws")
+            found = likelihood.mean_probabilities(seen.astype(dtype), own, share)
             np.testing.assert_allclose(found, p, atol=error, err_msg="mean_probabilities")
         mean = eta @ share
         if likelihood.symmetric:
