@@ -62,13 +62,20 @@ def outlying_classes(n=5000, K=3):
     return X, (u + rng.gumbel(size=u.shape)).argmax(axis=1)
 
 
-def behind(X, y, likelihood=None):
-    """Posterior behind the wall, that of all rows, and the mode without the row."""
+def two_outlying_classes(n=5000, K=3):
+    """Classes, and columns of which two have a row far out each."""
+    X, y = outlying_classes(n, K)
+    X[ROW + 1, 3] = -600.0
+    return X, y
+
+
+def behind(X, y, likelihood=None, rows=(ROW,)):
+    """Posterior behind the walls of rows, that of all rows, and the mode without these."""
     posterior = GLMPosterior(X, y, likelihood or Bernoulli(), Normal(scale=1.0))
-    others = np.delete(np.arange(len(y)), ROW)
+    others = np.delete(np.arange(len(y)), rows)
     mode = newton_mode(posterior.take(others), posterior.start())
     covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
-    return behind_wall(posterior, ROW, mode.theta, covariance), posterior, mode
+    return behind_wall(posterior, np.array(rows), mode.theta, covariance), posterior, mode
 
 
 def test_the_map_has_its_inverse_its_jacobian_and_its_chain_rule():
@@ -108,11 +115,14 @@ def test_the_posterior_is_nearly_normal_behind_the_wall(data, likelihood, most):
     check_gradient(wall, theta[:6])
 
 
+@pytest.mark.parametrize(
+    ("data", "rows"), [(outlying_classes, [ROW]), (two_outlying_classes, [ROW, ROW + 1])]
+)
 @pytest.mark.parametrize("own", [0, 2])
-def test_the_density_behind_a_wall_of_classes_is_that_of_all_rows(own):
-    X, y = outlying_classes()
+def test_the_density_behind_walls_of_classes_is_that_of_all_rows(data, rows, own):
+    X, y = data()
     y[ROW] = own
-    wall, posterior, mode = behind(X, y, Categorical(3))
+    wall, posterior, mode = behind(X, y, Categorical(3), rows)
     z = np.random.default_rng(1).standard_normal((6, mode.theta.size))
     phi = mode.theta + mode.metric.sqrt(z)
     theta = wall.coordinates.forward(phi)
@@ -121,6 +131,23 @@ def test_the_density_behind_a_wall_of_classes_is_that_of_all_rows(own):
     off = wall.log_density(phi) - posterior.log_density(theta) - log_det
     np.testing.assert_allclose(off, off[0], atol=1e-4)
     check_gradient(wall, phi)
+
+
+@pytest.mark.parametrize(("K", "most"), [(3, 0.2), (8, 0.4)])
+def test_the_posterior_is_nearly_normal_behind_the_walls_of_two_rows(K, most):
+    data, rows = two_outlying_classes(K=K), [ROW, ROW + 1]
+    wall, posterior, mode = behind(*data, Categorical(K), rows)
+    z = np.random.default_rng(1).standard_normal((200, mode.theta.size))
+    normal = -0.5 * np.square(z).sum(axis=1)
+    theta = mode.theta + mode.metric.sqrt(z)
+    assert (wall.log_density(theta) - normal).std() < most
+    assert (posterior.log_density(theta) - normal).std() > 1.0
+
+
+def test_related_rows_have_no_coordinates_of_their_own():
+    X, y = outlying_classes()
+    X[ROW + 1, 1] = 800.0
+    assert behind(X, y, Categorical(3), [ROW, ROW + 1])[0] is None
 
 
 def test_a_batch_of_all_rows_has_the_gradient_of_all_rows():
@@ -236,6 +263,16 @@ def test_classes_have_the_draws_of_hmc_on_all_rows(change, K):
     assert_same_moments(*(each.result_.draws.values for each in (model, other)))
 
 
+@pytest.mark.slow
+def test_classes_with_two_rows_far_out_have_the_draws_of_hmc_on_all_rows():
+    X, y = two_outlying_classes(1800)
+    settings = {"prior": Normal(scale=1.0), "random_state": 0}
+    model = SGLDLogisticRegression(**settings).fit(X, y)
+    assert "2 rows bound" in model.result_.plan.choices["parameterization"].why
+    other = SGLDLogisticRegression(sampler="hmc", n_draws=1000, **settings).fit(X, y)
+    assert_same_moments(*(each.result_.draws.values for each in (model, other)))
+
+
 def test_densities_behind_a_wall_are_rounded_as_those_of_the_rows():
     # proposals were weighed in double precision, in four times the time
     X, y = outlying_times(1800)
@@ -280,7 +317,7 @@ def test_one_of_several_rows_that_matter_is_no_wall_before_steps_are_tried():
     settings = {"n_draws": 40, "n_burnin": 20, "thin": 1, "random_state": 0}
     with pytest.warns(Warning):  # of few draws
         plan = SGLDPoissonRegressor(**settings).fit(X, y).result_.plan
-    assert leverage.wall_of(plan.posterior, plan.mode) == 0
+    assert leverage.walls_of(plan.posterior, plan.mode).tolist() == [0]
     assert "rows of high leverage" in plan.choices["batch_size"].why
     assert plan.choices["parameterization"].value == "centered"
 
@@ -328,19 +365,21 @@ def test_after_an_overflow_the_next_strategy_plans_behind_the_wall():
     assert outcome.parameterization.value == "quantiles"
 
 
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("rows, found", [([], None), ([ROW], ROW), ([ROW, ROW + 1], None)])
-def test_a_wall_is_that_of_exactly_one_row(rows, found, K):
+@pytest.mark.parametrize("K, most", [(2, 1), (3, 3)])
+@pytest.mark.parametrize("rows", [[], [ROW], [ROW, ROW + 1], [ROW, ROW + 1, 2, 3]])
+def test_walls_are_those_of_one_row_or_of_few_of_classes(rows, K, most):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((5000, 4)), rng.integers(K, size=5000)
     for column, row in enumerate(rows):
         X[row, column] = 1e3
     likelihood = Bernoulli() if K == 2 else Categorical(K)
     posterior = GLMPosterior(X, y, likelihood, Normal(scale=1.0))
-    assert leverage.wall_of(posterior, newton_mode(posterior, posterior.start())) == found
+    found = leverage.walls_of(posterior, newton_mode(posterior, posterior.start()))
+    assert found.tolist() == (sorted(rows) if len(rows) <= most else [])
 
 
 def test_a_row_of_a_model_with_an_own_parameter_makes_a_wall():
     X, y = outlying_times()
     posterior = GLMPosterior(X, y, Gamma(), Normal(scale=1.0))
-    assert leverage.wall_of(posterior, newton_mode(posterior, posterior.start())) == ROW
+    mode = newton_mode(posterior, posterior.start())
+    assert leverage.walls_of(posterior, mode).tolist() == [ROW]

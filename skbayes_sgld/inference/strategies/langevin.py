@@ -27,7 +27,7 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.adaptation import affordable
-from skbayes_sgld.sampling.tuning.leverage import wall_of
+from skbayes_sgld.sampling.tuning.leverage import walls_of
 from skbayes_sgld.sampling.tuning.noise import step_costs
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -64,7 +64,7 @@ class Langevin(Strategy):
             # the rows that matter may be few: many rows and short steps are the next resort
             if reads_many(rows_read, task.posterior.n_samples):
                 return task.found(rows_read=rows_read)
-            if rows_read.posterior.n_always == 1 and wall_of(task.posterior, task.mode) is not None:
+            if rows_read.posterior.n_always == 1 and len(walls_of(task.posterior, task.mode)):
                 return task.found(finding=Finding(f"{run.sampler}: {_WALL}"), rows_read=rows_read)
             return _long_steps(task, run, rows_read)
         return steps_on_rows(task, run, rows_read)

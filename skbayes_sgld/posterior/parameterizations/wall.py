@@ -1,4 +1,4 @@
-"""Coordinates of a posterior that one row bounds on one side.
+"""Coordinates of a posterior that one row, or a few unrelated ones, bound on one side.
 
 The label of an outlying row is nearly certain on one side of a plane through the posterior, and
 nearly impossible on the other. Without the row the predictors of the row are nearly normal, and
@@ -11,7 +11,7 @@ without the row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,8 @@ from skbayes_sgld.posterior.parameterizations.own_class import (
     own_class_largest,
 )
 from skbayes_sgld.posterior.sparse_design import as_array
+
+_RELATED = 0.3  # largest correlation of the predictors of two rows, without them
 
 
 class Wall(Map):
@@ -73,6 +75,31 @@ class Wall(Map):
         return matmul_rows(theta - self._center, self._across.T)
 
 
+class SideBySide(Map):
+    """Transports of several rows, each of equally many of the coordinates."""
+
+    def __init__(self, transports: list[Map]) -> None:
+        self._transports = transports
+
+    def expand(self, phi: Array) -> Expanded:
+        """What each transport gives, side by side, and the sum of the log Jacobians."""
+        each = [t.expand(part) for t, part in self._parts(phi)]
+
+        def pull_back(grad: Array, tau: float) -> Array:
+            parts = np.split(grad, len(each), axis=1)
+            return np.hstack([at.pull_back(g, tau) for at, g in zip(each, parts, strict=True)])
+
+        jacobian = np.add.reduce([at.log_jacobian for at in each])
+        return Expanded(np.hstack([at.theta for at in each]), jacobian, pull_back)
+
+    def inverse(self, theta: Array) -> Array:
+        """Coordinates of each transport, side by side."""
+        return np.hstack([t.inverse(part) for t, part in self._parts(theta)])
+
+    def _parts(self, values: Array) -> Iterator[tuple[Map, Array]]:
+        return zip(self._transports, np.split(values, len(self._transports), axis=1), strict=True)
+
+
 class BehindWall(Reparameterized):
     """Posterior of a generalised linear model in coordinates without walls."""
 
@@ -104,42 +131,54 @@ class BehindWall(Reparameterized):
 
 
 def behind_wall(
-    posterior: GLMPosterior, row: int, center: Array, covariance: Array
+    posterior: GLMPosterior, rows: Array, center: Array, covariance: Array
 ) -> BehindWall | None:
-    """Posterior in coordinates without a row's wall; None if they are not determined.
+    """Posterior in coordinates without the walls of rows; None if they are not determined.
 
     Parameters
     ----------
     posterior : GLMPosterior
         Of one linear predictor, or of classes. Own parameters of its likelihood count at their
         values in ``center`` for the quantiles, and as they are in the density.
-    row : int
+    rows : ndarray of int
+        One row, or several of classes.
     center : ndarray of shape (P,)
         Mode of the posterior of all other rows.
     covariance : ndarray of shape (P, P)
         Inverse of the curvature there.
     """
-    part = posterior.take(np.array([row]))
-    rows: Any = part.row_sum()
-    x = as_array(rows.design.block(slice(0, 1)))[0]
-    linear = rows.coefficient_map.coefficients(np.vstack([np.eye(len(center)), center])) @ x
+    part = posterior.take(rows)
+    sums: Any = part.row_sum()
+    x = as_array(sums.design.block(slice(0, len(rows))))
+    units = np.vstack([np.eye(len(center)), center])
+    linear = sums.coefficient_map.coefficients(units) @ x.T
     classes = isinstance(posterior.likelihood, Categorical)
-    if classes:
-        linear = others_less_own(linear, int(part.y[0]))
-    in_theta, at_center = (linear[:-1] if classes else linear[:-1, :1]).T, linear[-1]
-    root = np.linalg.cholesky(in_theta @ covariance @ in_theta.T)
-    across = np.linalg.solve(root, in_theta)
-    transport: Map | None
-    if classes:
-        weight = 1.0 if part.weight is None else float(part.weight[0])
-        transport = own_class_largest(at_center, root, weight)
-        # the transport has the likelihood of the row
-        posterior = posterior.without(row)
-    else:
-        transport = _quantiles(rows.kernel, at_center, float(root[0, 0]))
-    if transport is None:
+    transports: list[Map] = []
+    across_all = []
+    for row, of_row in enumerate(np.moveaxis(linear, -1, 0)):
+        if classes:
+            of_row = others_less_own(of_row, int(part.y[row]))
+        in_theta, at_center = (of_row[:-1] if classes else of_row[:-1, :1]).T, of_row[-1]
+        root = np.linalg.cholesky(in_theta @ covariance @ in_theta.T)
+        across_all.append(np.linalg.solve(root, in_theta))
+        weight = 1.0 if part.weight is None else float(part.weight[row])
+        transport: Map | None
+        if classes:
+            transport = own_class_largest(at_center, root, weight)
+        else:
+            transport = _quantiles(sums.kernel, at_center, float(root[0, 0]))
+        if transport is None:
+            return None
+        transports.append(transport)
+    across = np.concatenate(across_all)
+    together = across @ covariance @ across.T
+    if np.abs(together - np.eye(len(together))).max() > _RELATED:
         return None
-    return BehindWall(posterior, Wall(center, across, across @ covariance, transport), 1.0)
+    along = np.linalg.solve(together, across @ covariance)
+    if classes:  # the transport has the likelihood of the rows
+        posterior = posterior.without(rows)
+    transport = transports[0] if len(rows) == 1 else SideBySide(transports)
+    return BehindWall(posterior, Wall(center, across, along, transport), 1.0)
 
 
 def _quantiles(kernel: RowKernel, at_center: Array, sd: float) -> NormalQuantiles | None:

@@ -32,6 +32,7 @@ _MOST_NEXT = 1000  # largest number of ``next_rows``
 # 40,000 balanced labels, 7 and 20 if one in 500 is positive, a beta-binomial total 1.4. The only
 # row of a category has 2 to 3 if its count is at most 3, which skews the posterior as much
 _WALL = 1.25
+_MOST_WALLS = 3  # of classes
 _PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
 
@@ -98,14 +99,15 @@ def read_always(
     return Split(posterior, mode, near)
 
 
-def wall_of(posterior: BasePosterior, mode: Mode) -> int | None:
-    """Row that bounds the posterior on one side; None if there is none, or more than one.
+def walls_of(posterior: BasePosterior, mode: Mode) -> Array:
+    """Rows that bound the posterior on one side, if they are few enough for coordinates of each.
 
     The leverage of such a row is high within two sds of its predictors.
     """
     leverages = posterior.leverages(mode.theta, mode.metric.sqrt(np.eye(mode.theta.size)), _WALL)
     if leverages is None:
-        return None
+        return np.zeros(0, int)
     of_predictors = leverages[: posterior.facts.n_predictors]  # and not of own parameters
     rows = np.flatnonzero((of_predictors > _WALL).any(axis=0))
-    return int(rows[0]) if len(rows) == 1 else None
+    most = _MOST_WALLS if posterior.facts.n_predictors > 1 else 1
+    return rows[: len(rows) if len(rows) <= most else 0]
