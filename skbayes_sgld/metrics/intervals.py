@@ -248,6 +248,14 @@ def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, 
             f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
             "n_coverages)."
         )
+    reversed_ends = np.argwhere(ends[:, 0] > ends[:, 1])
+    if len(reversed_ends):
+        row = int(reversed_ends[0, 0])
+        low, high = np.reshape(ends[row], (2, -1))[:, reversed_ends[0, 1:].sum()]
+        raise ValueError(
+            f"interval has the lower end {low:g} above the upper end {high:g} in row {row}; give "
+            "the lower end first."
+        )
     target = np.zeros(len(ends)) if y_true is None else y_true
     y = check_target(target)
     check_lengths(y_true=y, interval=ends)

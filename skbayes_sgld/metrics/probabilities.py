@@ -12,6 +12,9 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import mean_of_rows
 
+_ROUNDED = 0.01  # sum of a row's probabilities minus 1, if they are rounded
+_MOST_BINS = 1e6
+
 
 class Bins(NamedTuple):
     """Mean prediction and observed share in bins of the predicted probability.
@@ -127,7 +130,7 @@ def bin_probabilities(
     event: Array, p: Array, n_bins: int, strategy: str, sample_weight: Any = None
 ) -> Bins:
     """Bins that are not empty, by probability ``p (n,)`` of the ``event (n,)``, which is 0 or 1."""
-    check_number(n_bins, "n_bins", low=1, closed="left", integer=True)
+    check_number(n_bins, "n_bins", low=1, high=_MOST_BINS, closed="both", integer=True)
     check_choice(strategy, "strategy", ("quantile", "uniform"))
     levels = np.linspace(0.0, 1.0, n_bins + 1)
     edges = levels if strategy == "uniform" else np.quantile(p, levels)
@@ -150,6 +153,13 @@ def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array,
         proba = np.column_stack([1.0 - proba, proba])
     if np.any((proba < 0) | (proba > 1)):
         raise ValueError("y_proba has values outside [0, 1]; it must be probabilities.")
+    unequal = np.flatnonzero(np.abs(proba.sum(axis=1) - 1.0) > _ROUNDED)
+    if len(unequal):
+        row = int(unequal[0])
+        raise ValueError(
+            f"y_proba adds up to {proba[row].sum():g} in row {row}; the probabilities of a row's "
+            "classes must add up to 1."
+        )
     try:
         classes = np.unique(y) if labels is None else as_array(labels, "labels", dtype=None)
     except TypeError:
@@ -161,6 +171,8 @@ def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array,
             f"y_proba has {proba.shape[1]} classes and there are {len(classes)} labels; name all "
             "of them, in the order of the columns, in labels."
         )
+    if len(set(classes.tolist())) < len(classes):
+        raise ValueError(f"labels={classes.tolist()} has a label twice; name each class once.")
     happened = y[:, None] == classes
     if not happened.any(axis=1).all():
         raise ValueError(f"y_true has a label that is not in labels={classes.tolist()}.")

@@ -119,8 +119,8 @@ def checked_X(
 
 def check_fitted_columns(estimator: Any, X: Any) -> None:
     """Raise if columns with names are not those of a fit that had names."""
-    if _get_feature_names(X) is not None and hasattr(estimator, "feature_names_in_"):
-        with naming("X"):
+    with naming("X"):
+        if _get_feature_names(X) is not None and hasattr(estimator, "feature_names_in_"):
             _check_feature_names(estimator, X, reset=False)
 
 

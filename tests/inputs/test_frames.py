@@ -150,3 +150,17 @@ def test_masked_values_are_refused_by_the_name_of_their_argument():
             cls().fit(X, masked(counts % 2))
     with pytest.raises(ValueError, match="^y has masked values"):
         SGLDLinearRegression().fit(X, masked(np.column_stack([counts, ones])))
+
+
+def test_a_column_that_comes_twice_is_refused_by_name_in_predictions():
+    model = SGLDLinearRegression(n_draws=20, n_chains=2, random_state=0).fit(GOOD, Y)
+    twice = pd.concat([GOOD, GOOD[["age"]]], axis=1)
+    for method in (model.predict, model.predict_interval, model.sample_y):
+        with pytest.raises(ValueError, match=r"^X: (.|\n)*'age' 2 times"):
+            method(twice)
+
+
+def test_labels_that_are_numbers_as_objects_are_refused_with_what_to_give():
+    labels = (Y > 0).astype(int).astype(object)
+    with pytest.raises(ValueError, match=r"dtype object and the label [01]; give y.astype\(int\)"):
+        SGLDLogisticRegression().fit(GOOD, labels)

@@ -489,6 +489,21 @@ FOUND = [
     ),
     (lambda: metrics.interval_coverage(Y, np.zeros((30, 3))), "interval has shape"),
     (lambda: metrics.pinball_loss(Y, np.zeros((30, 2)), [0.5]), "has 1 levels"),
+    (
+        lambda: metrics.interval_score(Y, np.c_[Y + 1.0, Y]),
+        "interval has the lower end .* above the upper end .* in row 0",
+    ),
+    (
+        lambda: metrics.interval_width(np.array([[[0, 0], [1, 1]], [[0, 3], [1, 2]]])),
+        "interval has the lower end 3 above the upper end 2 in row 1",
+    ),
+    (lambda: metrics.brier_score([0, 1], [[0.2, 0.5]] * 2), "y_proba adds up to 0.7 in row 0"),
+    (lambda: metrics.calibration_error(THIRD, np.ones((30, 3))), "y_proba adds up to 3 in row 0"),
+    (
+        lambda: metrics.brier_score([0, 1], [[0.2, 0.3, 0.5]] * 2, labels=[0, 1, 1]),
+        r"labels=\[0, 1, 1\] has a label twice",
+    ),
+    (lambda: metrics.calibration_error([0, 1], [0.2, 0.8], n_bins=10**9), "n_bins=1000000000"),
     (lambda: metrics.brier_score([0, 1], [0.2, 1.2]), "outside"),
     (lambda: metrics.brier_score([0, 1], [[0.2, 0.3, 0.5]] * 2), "3 classes and there are 2"),
     (lambda: metrics.brier_score([0, 7], [0.2, 0.2], labels=[0, 1]), "not in labels"),

@@ -91,7 +91,8 @@ class Labels(Target):
             try:
                 check_classification_targets(np.repeat(classes, 2) if few else y)
             except ValueError as error:
-                raise ValueError(f"{error}{_hint_of_shares(y)}") from None
+                hint = _hint_of_objects(y) or _hint_of_shares(y)
+                raise ValueError(f"{error}{hint}") from None
         return check_two(classes)
 
     def class_factors(
@@ -246,6 +247,13 @@ def codes_of(y: Array, classes: Array, known_from: str) -> Array:
             f"{known_from}, {classes.tolist()}.{_hint_of_shares(y)}"
         )
     return positions(y, classes)
+
+
+def _hint_of_objects(y: Array) -> str:
+    """Advice if y holds numbers as objects; "" if it does not."""
+    if y.dtype.kind != "O" or not isinstance(y[0], Real):
+        return ""
+    return f" y has dtype object and the label {y[0]!r}; give y.astype(int), or y.astype(str)."
 
 
 def _hint_of_shares(y: Array) -> str:
