@@ -40,7 +40,7 @@ _LEAST_ACCEPTANCE = 0.3
 _LEAST_STEP = 0.02  # shorter ones lead along walls, as of counts of 0 in rows without noise
 _CHANGE = 0.5  # typical change of energy along a trajectory, at an acceptance of 0.8
 _LARGE = 5e6  # multiplications of a trajectory from which it gives several draws
-_ENOUGH = 650  # trajectories of all chains, which are worth 600 draws or more
+_ENOUGH = 162  # trajectories of a chain; those of four are worth 600 draws or more
 
 
 class AlongPredictors(Strategy):
@@ -110,7 +110,7 @@ def _n_leaves(task: Task, rows: Predictors, n_steps: int) -> int:
     if task.settings.thin is not AUTO:
         return 1
     dear = round(rows.work_of(n_steps) / _LARGE)
-    enough = task.settings.n_chains * task.settings.n_draws // _ENOUGH
+    enough = task.settings.n_draws // _ENOUGH
     # leaves share the predictors of rows with little noise of their own
     return int(np.clip(min(dear, enough), 1, 2 if rows.has_bare else 6))
 

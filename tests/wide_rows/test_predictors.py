@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.special import digamma, polygamma
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, Poisson, as_totals
 from skbayes_sgld.posterior import GLMPosterior
@@ -21,7 +23,7 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.wide_rows.along_predictors import tuned_step
+from skbayes_sgld.wide_rows.along_predictors import _n_leaves, tuned_step
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.equal_rows import distinct_rows
 from skbayes_sgld.wide_rows.own_noise import OwnNoise, inverse_mills, latent_of
@@ -409,3 +411,10 @@ def test_rows_with_copies_have_the_posterior_of_another_sampler(kind):
     for (mean, sd, n), (other, other_sd, m) in zip(*moments, strict=True):
         z = (mean - other) / np.sqrt(sd**2 / n + other_sd**2 / m)
         assert np.abs(z).max() < 4.5 and np.sqrt(np.square(z).mean()) < 1.5
+
+
+def test_a_trajectory_gives_as_many_draws_beside_any_number_of_chains():
+    posterior, dear = make_posterior(), SimpleNamespace(work_of=lambda _: 1e8, has_bare=False)
+    asked = [SGLDLogisticRegression(n_chains=c, n_draws=400) for c in (1, 4, 9)]
+    tasks = [Task.of(posterior, Settings.of(each), 0) for each in asked]
+    assert [_n_leaves(task, dear, 8) for task in tasks] == [2, 2, 2]
