@@ -223,6 +223,13 @@ class BasePosterior:
 
     # ---- forms of the same posterior ----------------------------------------------------------
 
+    def about_draws(self, draws: Array) -> BasePosterior:
+        """Posterior in coordinates that suit draws ``(S, P)`` better; itself if it knows none.
+
+        Its coordinates and those of this posterior are maps to the same parameters.
+        """
+        return self
+
     def averaged_over(self, spread: Array | None) -> BasePosterior:
         """Posterior averaged over errors of sd ``spread (P,)``; itself if it has no kinks."""
         return self

@@ -11,7 +11,7 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.along_rows import along_rows
 from skbayes_sgld.sampling.tuning.adaptation import NEARER, Pilot
-from skbayes_sgld.sampling.tuning.mode import Center, Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 
 _VERY_LARGE = 1e9  # multiplications of a trajectory from which a pilot makes as few as it can
 _SOFT = 1.1  # leapfrog step, relative to the rows' softness
@@ -41,7 +41,7 @@ class PilotAlongRows(Pilot):
         rounds = (1, 1, 3) if work > 1e8 else (2, 2, 5) if work > 2e7 else (4, 4, 6)
         return rows.n_together, rounds, step_size
 
-    def prepared(self, run: Run, mode: Mode, center: Center) -> Run:
+    def prepared(self, run: Run, mode: Center, center: Center) -> Run:
         """Run as it is: whitened rows are smooth, and in single precision."""
         return run
 

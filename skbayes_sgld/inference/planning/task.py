@@ -95,6 +95,12 @@ class Task:
         """Task with further findings for the next strategy, and perhaps another mode."""
         return replace(self, find=self.find if mode is None else lambda: mode, **findings)
 
+    def moved(self, posterior: Any) -> Self:
+        """Task in other coordinates of the same posterior; the metric of the mode stays."""
+        theta = posterior.moved_from(self.posterior, self.mode.theta[None])[0]
+        mode = Mode(theta, self.mode.metric)
+        return replace(self, posterior=posterior, find=lambda: mode)
+
     @property
     def mode(self) -> Mode:
         """Mode of the posterior and the curvature there, found when first used."""

@@ -136,6 +136,7 @@ def adapt_run(task: Task, run: Run, center: Center, why: str, pilot: Pilot = USU
         # ratio of the longest to the shortest
         run = replace(run, sampler=replace(run.sampler, step_range=64.0))
         adapted = adapt(run, center, task.seed, pilot)
+    run = adapted.moved or run
     dynamics = recentred(run.dynamics, adapted.center)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
@@ -165,6 +166,8 @@ def finish_adapted(
     task: Task, rows_read: RowsRead, tuned: AdaptedRun, pilot: Pilot = USUAL
 ) -> Plan:
     """Plan of a run that a pilot has adapted."""
+    if tuned.found.moved is not None:
+        task = task.moved(tuned.found.moved.dynamics.posterior)
     run = with_first_step(tuned.run, tuned.run.step_size)
     still = stands_still(tuned) if task.settings.left_to_tuning else ""
     if still:

@@ -40,7 +40,7 @@ from skbayes_sgld.posterior.steep_rows import SteepRows
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC
 from skbayes_sgld.sampling.tuning.adaptation import Pilot, recentred
-from skbayes_sgld.sampling.tuning.mode import Center, Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 
 _STEEP = 4.0  # leverage, within two sds of a row's predictor, from which a row is steep
 _MOST = 200  # steep rows, of which a short step then costs a small share of one on all rows
@@ -161,7 +161,7 @@ class SplitPilot(Pilot):
         """Centre and metric as they are: steps are not bounded by the metric."""
         return center, step_size
 
-    def prepared(self, run: Run, mode: Mode, center: Center) -> Run:
+    def prepared(self, run: Run, mode: Center, center: Center) -> Run:
         """Run whose gradient knows the steep rows."""
         run = super().prepared(run, mode, mode)  # normal draws about the centre go beyond the rows
         gradient = SplitGradient(run.dynamics.gradient.posterior, steep=self.steep)

@@ -206,6 +206,10 @@ class Reparameterized(BasePosterior):
         other.inner, other.coordinates, other.exact = inner, coordinates, self
         return other
 
+    def moved_from(self, other: Reparameterized, phi: Array) -> Array:
+        """Coordinates ``(S, P)`` of the points that ``other`` has at ``phi (S, P)``."""
+        return self.coordinates.inverse(other.coordinates.forward(phi))
+
     # ---- reported parameters --------------------------------------------------------------------
 
     @property

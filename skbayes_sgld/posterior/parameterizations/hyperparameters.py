@@ -13,6 +13,7 @@ import numpy as np
 
 from skbayes_sgld._linalg import inverse_root
 from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Map, Reparameterized
 from skbayes_sgld.posterior.parameterizations.conditional import (
@@ -134,30 +135,27 @@ def noncentered_scales(
     temperature : float
         Temperature of the sampler.
     """
-    flat, blocks = posterior.flat, posterior.model.parameters
-    L, rows, log_known = blocks.n_linear, flat, np.full((1, blocks.n_linear), -np.inf)
+    blocks, L = posterior.model.parameters, posterior.n_linear
+    log_known = np.full((1, L), -np.inf)
     origin = posterior.start()[:L]  # coefficients of 0, so that the level of y costs no precision
-    known = independent_normal(flat.prior, posterior.model.n_features)
-    if not posterior.scales.prior.common and known is not None:
-        # columns have separate precisions, so that known ones need not be counted with the rows
+    rows, known = _rows(posterior)
+    if known is not None:
         location, scale = known
         blocks.coef(origin[None])[...] = location
         blocks.coef(log_known)[...] = -2.0 * np.log(scale)
-        rows = flat.with_prior(replace(flat.linear_prior, coef=Flat()))
-    at = np.append(center, eta[len(eta) - posterior.n_own :])
-    smooth = rows.averaged_over(None)  # a kink has no curvature
-    H = smooth.curvature(at)[:L, :L]
-    g = H @ (center - origin) + smooth.grad(at[None])[0, :L]
     scales = HyperScales(posterior, np.append(origin, eta), log_known[0])
-    coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
+    about = CholeskyScales(
+        **_expansion(rows, origin, center[None], eta[len(eta) - posterior.n_own :])
+    )
+    coefficients: EigenScales | CholeskyScales = about
     if posterior.scales.prior.common:
         prior = np.exp(scales.log_precision(eta[None])[0])
-        unit = inverse_root(H + np.diag(prior))
+        unit = inverse_root(about.H + np.diag(prior))
         share, vectors = np.linalg.eigh(unit.T @ (prior[:, None] * unit))
         basis = unit @ _without_ties(share, vectors)
-        coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), g @ basis, 0.0, power)
+        coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), about.g @ basis, 0.0, power)
     of_coef = np.isfinite(scales.log_precision(eta[None])[0])
-    curved = not posterior.scales.prior.common and not _has_copies(H, of_coef)
+    curved = not posterior.scales.prior.common and not _has_copies(about.H, of_coef)
     root = np.eye(len(eta)) if root is None else root
     scale_map = _scale_map(posterior, eta, root) if curved else Affine(eta, root)
     coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
@@ -165,9 +163,53 @@ def noncentered_scales(
     if isinstance(scale_map, HalfCauchyScales):
         light_tailed = known is not None and (quadratic or not posterior.n_own)
         facts = {"light_tailed": light_tailed, "path_length": _PATH_LENGTH}
-    exact = quadratic and rows.linear_prior.flat
-    kind = NormalCoefficients if exact else Reparameterized
+    kind = Reparameterized if quadratic or posterior.scales.prior.common else GivenScales
+    if quadratic and rows.linear_prior.flat:
+        kind = NormalCoefficients
     return kind(posterior, coordinates, temperature, **facts)
+
+
+def _rows(posterior: HierarchicalPosterior) -> tuple[GLMPosterior, tuple[Array, Array] | None]:
+    """Model whose log density is expanded, and location and scale of known normal priors.
+
+    If columns have separate precisions, these priors are not counted with the rows.
+    """
+    flat = posterior.flat
+    known = independent_normal(flat.prior, posterior.model.n_features)
+    if posterior.scales.prior.common or known is None:
+        return flat, None
+    return flat.with_prior(replace(flat.linear_prior, coef=Flat())), known
+
+
+def _expansion(rows: GLMPosterior, origin: Array, draws: Array, own: Array) -> dict[str, Array]:
+    """Quadratic expansion ``g' x - x' H x / 2`` of a log density about the origin: H and g.
+
+    Its score and curvature are averaged over ``draws (S, L)`` of the coefficients, with the own
+    parameters ``own``.
+    """
+    theta = np.hstack([draws, np.tile(own, (len(draws), 1))])
+    found, L = rows.averaged_over(None).expand(theta), len(origin)  # a kink has no curvature
+    H = found.curvature[:L, :L]
+    return {"H": H, "g": H @ (draws.mean(axis=0) - origin) + found.grad[:L]}
+
+
+class GivenScales(Reparameterized):
+    """Posterior in :class:`CholeskyScales`, whose likelihood is not quadratic."""
+
+    def about_draws(self, draws: Array) -> GivenScales:
+        """Posterior whose likelihood is expanded over draws ``(S, P)``.
+
+        Averages over draws are the best quadratic approximation over the posterior (Opper &
+        Archambeau 2009, eq. 8). With 30 columns (breast cancer) the curvature at the mode of the
+        scales is 1.5 times the average, and coefficients are up to 1.2 sds off their means: 4,000
+        draws are worth 1,750, and 2,400 about the draws of a pilot. Coefficients that are
+        standardised one by one gain nothing.
+        """
+        inner, at, L = self.inner, self.coordinates, self.inner.n_linear
+        eta = at.scale_map.forward(np.zeros((1, self.n_params - L)))[0]
+        own, coef = eta[len(eta) - inner.n_own :], at.forward(draws)[:, :L]
+        about = replace(at.coefficients, **_expansion(_rows(inner)[0], at.origin, coef, own))
+        return self._with(coordinates=NormalGivenScales(at.origin, about, at.scales, at.scale_map))
 
 
 def _scale_map(posterior: HierarchicalPosterior, eta: Array, root: Array) -> Map:

@@ -24,7 +24,7 @@ from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, RunState
 from skbayes_sgld.sampling.samplers.sgld import SGLD
-from skbayes_sgld.sampling.tuning.mode import Center, Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
@@ -62,6 +62,9 @@ class Adaptation:
         Share of the last round's trajectories whose probability of acceptance was 0.
     of_ends : str
         Words on the ends, for the reason of the start.
+    moved : Run or None
+        Run on the posterior in coordinates that suit the pilot's draws, to which all figures
+        belong; None if they are as before.
     """
 
     center: Center
@@ -72,6 +75,7 @@ class Adaptation:
     n_settling: int
     lost: float = 0.0
     of_ends: str = "final positions of the pilot's chains"
+    moved: Run | None = None
 
 
 class Pilot:
@@ -92,7 +96,7 @@ class Pilot:
         rounds = (4, 4, 6, 8) if little else (15, 15, 20)
         return n_chains, rounds, 0.5 * run.sampler.largest_step
 
-    def prepared(self, run: Run, mode: Mode, center: Center) -> Run:
+    def prepared(self, run: Run, mode: Center, center: Center) -> Run:
         """Run whose trajectories follow what is smooth and, if that is safe, rounded."""
         # rounded already where the draft's stricter limit was met
         dynamics = round_gradient(soften(run.dynamics, mode), center, _ACCEPTED)
@@ -139,6 +143,8 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
     position = pilot.start(run, position, origin, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
     center, history = origin, np.empty((n_chains, 0, P))
+    posterior: Any = run.dynamics.posterior
+    moved = None
     for number, n_steps in enumerate(rounds):
         now = replace(run, dynamics=recentred(run.dynamics, center))
         last = number == len(rounds) - 1
@@ -149,7 +155,14 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
         position = draws[:, -1]
         if number > 0 and not last:  # the first round only forgets the start
             history = np.concatenate([history, draws], axis=1)
-            recent = history[:, history.shape[1] // 3 :]
+            first = history.shape[1] // 3
+            suited = posterior.about_draws(history[:, first:].reshape(-1, P))
+            if suited is not posterior:
+                flat = suited.moved_from(posterior, history.reshape(-1, P))
+                history = flat.reshape(history.shape)
+                run = moved = pilot.prepared(on_posterior(run, suited), origin, origin)
+                posterior, position = suited, history[:, -1]
+            recent = history[:, first:]
             center, step_size = pilot.learn(recent, origin, center, run, step_size)
     if not learns:
         step_size *= _towards(run.sampler.target_acceptance, acceptance)
@@ -165,7 +178,7 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
     if posterior.facts.hierarchical:
         walked = _as_reported(walked, posterior)
     time = _autocorrelation(walked, center)
-    return Adaptation(center, step_size, acceptance, time, ends, n_settling, lost)
+    return Adaptation(center, step_size, acceptance, time, ends, n_settling, lost, moved=moved)
 
 
 def _towards(target: float, acceptance: float) -> float:
@@ -177,6 +190,13 @@ def _towards(target: float, acceptance: float) -> float:
     """
     sds = ndtri(0.5 * np.clip([target, acceptance], 0.02, 0.98))
     return float(np.clip(np.sqrt(sds[0] / sds[1]), 0.5, 1.5))
+
+
+def on_posterior(run: Run, posterior: BasePosterior) -> Run:
+    """Run on all rows of another posterior."""
+    gradient = Full().bind(posterior, None)
+    dynamics = replace(run.dynamics, gradient=gradient, density_of=None, rounded=False)
+    return replace(run, dynamics=dynamics)
 
 
 def recentred(dynamics: Dynamics, center: Center) -> Dynamics:
@@ -409,7 +429,7 @@ def _autocorrelation(draws: Array, center: Center) -> float:
     return worst
 
 
-def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
+def soften(dynamics: Dynamics, mode: Center) -> Dynamics:
     """Dynamics whose trajectories follow the density with its kinks rounded, if it has any.
 
     A leapfrog step across a kink has an error of first order in the step, but not if the gradient
