@@ -413,16 +413,13 @@ def inverse_factors(P: Array, many: bool = False) -> tuple[Array, Array]:
     """
     if many and P.shape[1] <= _BY_ENTRIES:
         return _inverse_factors_by_entries(P)
-    unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # scales each column
-    A = np.multiply(P, unit[:, :, None], order="C")
-    A *= unit[:, None, :]
+    A = np.array(P, order="C")  # not scaled: rounding errors hardly depend on scales of columns
     for one in A:  # in place: the transpose is in Fortran's order
         _, failed = dpotrf(one.T, overwrite_a=True)
         if failed:
             one[:] = np.nan
         else:
             dtrtri(one.T, overwrite_c=True)
-    A *= unit[:, None, :]
     return A, np.log(np.einsum("cii->ci", A)).sum(axis=1)
 
 

@@ -188,7 +188,7 @@ class CholeskyScales:
         at = np.arange(len(self.g))
         P[:, at, at] += precision
         A, log_det = inverse_factors(P)
-        mean = np.einsum("cij,ci->cj", A, np.einsum("cij,j->ci", A, self.g)) * t[:, None]
+        mean = _rows_times(A @ self.g, A) * t[:, None]
         return A, mean, log_det
 
     def expand(self, z: Array, log_r: Array, log_t: Array, group: int = GROUP) -> Expanded:
@@ -199,8 +199,8 @@ class CholeskyScales:
 
         def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
             in_beta = in_beta.astype(self.dtype, copy=False)
-            q = np.einsum("cij,cj->ci", A, in_beta)
-            v = np.einsum("cij,ci->cj", A, q)
+            q = (A @ in_beta[..., None])[..., 0]
+            v = _rows_times(q, A)
             # derivative in the log of A: products, as running sums take three times as long
             in_A = z[:, :, None] * self._lower
             in_A *= q[:, None, :]
@@ -212,7 +212,7 @@ class CholeskyScales:
             in_all = -0.5 * (np.vecdot(q, z) + in_log_det * z.shape[1])
             return q, in_log_r, in_all - in_log_r.sum(axis=1)
 
-        return Expanded(mean + np.einsum("cij,ci->cj", A, z), log_det, pull_back)
+        return Expanded(mean + _rows_times(z, A), log_det, pull_back)
 
     def forward(self, z: Array, log_r: Array, log_t: Array, group: int = GROUP) -> Array:
         """Coefficients at z."""
@@ -254,6 +254,11 @@ class CholeskyScales:
         A = self._parts(np.exp(log_r)[None], np.exp(log_t)[None])[0][0]
         A = A / np.sqrt(np.square(A).sum(axis=0))
         return A.T @ A
+
+
+def _rows_times(x: Array, A: Array) -> Array:
+    """``x A`` of each row of ``x (C, L)`` and each matrix; einsum takes twice as long."""
+    return (x[:, None] @ A)[:, 0]
 
 
 class ColumnScales:
