@@ -465,25 +465,29 @@ class PredictiveDistribution:
                 extent = np.maximum(extent, (sd * self._rates(at, row_values)).max(axis=0))
             return count_nodes(extent, error)
 
-        def nodes_of(X: Array, row_values: RowValues) -> tuple[Array, Array, Array]:
+        def nodes_of(X: Array, row_values: RowValues) -> tuple[Array, ...]:
             coordinates, center, sd = self._location(spread, X, row_values)
             coordinates[..., -1] = 0.0
             coordinates /= np.where(sd > 0.0, sd, 1.0)[..., None]
-            z = spread.predictors(coordinates)
-            if within:
-                likelihood.check_predictors(center[0] + sd[0] * z[0].max(axis=1))
-            return quadrature(center, sd, z)
+            if by_moments and (not within or np.all(center[0] + sd[0] * reach < HIGHEST)):
+                return by_moments(center, sd, coordinates[..., :-1])
+            size, parts = block_size(4 * z_size), []
+            for first in range(0, X.shape[0], size):
+                block = np.s_[:, first : first + size]
+                z = spread.predictors(coordinates[block])
+                if within:
+                    largest = center[block][0] + sd[block][0] * z[0].max(axis=1)
+                    likelihood.check_predictors(largest)
+                parts.append(quadrature(center[block], sd[block], z))
+            return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
         def values_at(rows: Array) -> Array:
             """Values of some rows, and last their estimated errors."""
 
             def values_of(part: slice) -> Array:
                 at = rows[part]
-                X_at, values_at = X[at], row_values[at]
-                size = block_size(2 * spread.n_coordinates + 4 * z_size)
-                blocks = [slice(i, i + size) for i in range(0, len(at), size)]
-                parts = [nodes_of(X_at[block], values_at[block]) for block in blocks]
-                u, weights, last = (np.concatenate(each) for each in zip(*parts, strict=True))
+                values_at = row_values[at]
+                u, weights, last = nodes_of(X[at], values_at)
                 mixture = Nodes(self._beside(u, values_at), weights, last, quadrature)
                 if in_units:
                     mixture.change_units()
@@ -491,10 +495,13 @@ class PredictiveDistribution:
                 return np.column_stack([values, mixture.error])
 
             with one_blas_thread():
-                return map_blocks(values_of, len(rows), block_size(4 * quadrature.n_nodes))
+                each = 4 * quadrature.n_nodes + 8 * spread.n_coordinates
+                return map_blocks(values_of, len(rows), block_size(each))
 
         K, n_rows = self.predictor.n_predictors, X.shape[0]
         z_size = K * len(share)
+        directions = spread.directions
+        reach = 0.0 if directions is None else _reach(directions[0])
         counts: Array = self._by_blocks(counts_of, 1, X, row_values, each=spread.n_coordinates)
         if not self._many(X):  # each number of nodes has a fixed cost
             counts[counts > 0] = _OF_FEW[np.searchsorted(_OF_FEW, counts[counts > 0])]
@@ -509,6 +516,7 @@ class PredictiveDistribution:
                 if quadrature.n_nodes > _NODES * len(share):
                     counts[rows] = 0
                     continue
+                by_moments = None if directions is None else quadrature.by_moments(directions)
                 if len(rows) > 4 * _PROBE:  # a few rows tell whether all are worth their time
                     over = values_at(rows[:: len(rows) // _PROBE])[:, -1] / error
                     if not np.mean(over <= 1.0) > 0.5:
@@ -863,6 +871,11 @@ class PredictiveDistribution:
             return Bernoulli()
         assert isinstance(self.likelihood, LabelLikelihood)
         return self.likelihood
+
+
+def _reach(directions: Array) -> float:
+    """Largest distance of a draw from the mean, in sds, of any predictor along the directions."""
+    return float(np.sqrt(np.einsum("ij,ij->j", directions, directions).max()))
 
 
 def _of_one_trial(row_values: RowValues) -> RowValues:

@@ -90,7 +90,12 @@ class Spread:
     ----------
     n_coordinates : int
         ``K (m + 1)``.
+    directions : ndarray of shape (K, m, S) or None
+        Deviations of the draws along each of the first m coordinates; None if there are as many
+        coordinates as draws.
     """
+
+    directions: Array | None = None
 
     def __init__(self, predictor: Predictor, share: Array) -> None:
         self._predictor, self._share = predictor, share
@@ -210,6 +215,7 @@ class _Factored(Spread):
         self._slopes, self._levels = each[:, :-1], each[:, -1:]
         self._directions = np.stack(directions)  # (K, d + 2, S)
         self._single = self._directions.astype(np.float32)
+        self.directions = self._directions[:, :-1]
         self.n_coordinates = self._levels.size
 
     def coordinates(self, X: Array) -> Array:

@@ -64,6 +64,45 @@ def test_polynomials_are_averaged_as_over_the_draws(K):
         np.testing.assert_allclose(average(nodes, function), function(u) @ share, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n_own", [0, 1, 2])
+@pytest.mark.parametrize("K", [1, 2])
+def test_second_moments_make_nodes_with_the_moments_of_the_draws(K, n_own, n):
+    """Draws are skewed, depend on each other, and some of them have no weight."""
+    rng = np.random.default_rng(1)
+    share, own = rng.dirichlet(np.full(2000, 0.2)), rng.gamma(3.0, 0.2, (2000, n_own))
+    share[:100] = 0.0
+    share /= share.sum()
+    coef = rng.gamma(2.0, 0.1, (2000, K, 4)) + own.sum(axis=1)[:, None, None]
+    coef[:, -1] += 0.5 * coef[:, 0]
+    predictor = LinearPredictor(coef, rng.standard_t(3, (2000, K)) + coef[:, :, 0])
+    spread, X = predictor.spread(share, 500), rng.standard_t(2, (50, 4))
+    coordinates = spread.coordinates(X)
+    center, sd = coordinates[..., -1].copy(), np.sqrt(spread.variance(coordinates))
+    coordinates /= sd[..., None]
+    quadrature = Quadrature(n, K, share, OwnNodes(own, share, ERROR), False)
+    u, weights, _ = quadrature.by_moments(spread.directions)(center, sd, coordinates[..., :-1])
+    known = np.broadcast_to(own.T[:, None], (n_own, 50, 2000))
+    draws = np.concatenate([predictor(X), known]).swapaxes(0, 1)
+    predictors, others = range(K), range(K, K + n_own)
+    products = [(k, m) for k in predictors for m in others]
+    if n == 3:
+        products += [(k, j) for k in predictors for j in predictors]
+        products += [(k, j, m) for k in predictors for j in (*predictors, *others) for m in others]
+    for each in products:
+        found = np.sum(weights * u[:, each].prod(axis=1), axis=1)
+        np.testing.assert_allclose(found, draws[:, each].prod(axis=1) @ share, rtol=1e-8)
+
+
+def test_second_moments_are_left_if_they_take_longer_than_the_draws():
+    share, own = np.full(400, 1.0 / 400), np.zeros((400, 0))
+    own_nodes = OwnNodes(own, share, ERROR)
+    directions = np.random.default_rng(0).standard_normal((1, 40, 400))
+    assert Quadrature(3, 1, share, own_nodes, False).by_moments(directions)
+    assert not Quadrature(4, 1, share, own_nodes, False).by_moments(directions)
+    assert not Quadrature(3, 1, share, own_nodes, False).by_moments(np.tile(directions, (1, 2, 1)))
+
+
 @pytest.mark.parametrize("spread", [0.1, 0.5, 1.5])
 def test_errors_are_estimated(spread):
     rng = np.random.default_rng(2)
