@@ -82,14 +82,16 @@ def check_weights(posterior: GLMPosterior) -> None:
     """
     if posterior.likelihood.quadratic:
         return  # a normal density is computed whatever its width
+    weight = np.ones(posterior.n_samples) if posterior.weight is None else posterior.weight
     held = weight_of_level(posterior)
+    if posterior.intercept_is_free and np.isinf(held):  # all rows bound it, by a power
+        held = float(weight.sum())
     if held < _HELD:
         raise ImproperPosteriorError(
             f"the rows that keep the intercept from infinity count as {held:.2g} in all: under its "
             "flat prior the posterior is improper, or nearly. Check the weights, which may have to "
             "be multiplied so that they average 1, or set intercept_prior='normal'."
         )
-    weight = np.ones(posterior.n_samples) if posterior.weight is None else posterior.weight
     heaviest = int(weight.argmax())
     rest = float(np.delete(weight, heaviest).sum())
     scaled = posterior.linear_prior.from_data and rest < _HELD * weight[heaviest]

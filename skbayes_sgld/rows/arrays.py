@@ -100,6 +100,7 @@ def checked_X(
     Values may still be infinite, or missing.
     """
     if not first:
+        check_readable(X, "X")
         with naming("X"):  # before the values: another column of text is none to encode
             _check_feature_names(estimator, X, reset=False)
     check_real(X)

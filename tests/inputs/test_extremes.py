@@ -104,3 +104,13 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
     model = make(SGLDPoissonRegressor, sampler="hmc", thin=10, **far)
     refuse(model, "overflowed at step 0 in .* all shorter.* units of X and y", [[1], [2]], [1, 1])
     assert 0 < sum(taken) < 12_000
+
+
+# the weights are the subject
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
+@pytest.mark.parametrize(
+    "noise", [{"noise_model": "log_linear"}, {"noise_distribution": "student_t"}]
+)
+def test_numbers_whose_rows_count_as_nothing_are_refused_at_once(noise):
+    model = make(SGLDLinearRegression, **noise)
+    refuse(model, "count as 3e-14 in all.*improper, or nearly", weight=np.full(len(X), 1e-15))
