@@ -233,6 +233,18 @@ def bounds_of(value: ArrayLike, argument: str, n_dims: tuple[int, ...]) -> Array
     return bounds
 
 
+def check_order(ends: Array) -> None:
+    """Raise if the lower end of one of the intervals ``(n, 2, ...)`` is above the upper one."""
+    wrong = np.argwhere(ends[:, 0] > ends[:, 1])
+    if len(wrong):
+        row, *which = wrong[0]
+        low, high = ends[(row, slice(None), *which)]
+        raise ValueError(
+            f"interval has the lower end {low:g} above the upper end {high:g} in row {row}; give "
+            "the lower end first."
+        )
+
+
 def _widths(low: Array, high: Array) -> Array:
     """Widths of intervals; infinite if an end is."""
     with np.errstate(invalid="ignore", over="ignore"):
@@ -248,14 +260,7 @@ def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, 
             f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
             "n_coverages)."
         )
-    reversed_ends = np.argwhere(ends[:, 0] > ends[:, 1])
-    if len(reversed_ends):
-        row = int(reversed_ends[0, 0])
-        low, high = np.reshape(ends[row], (2, -1))[:, reversed_ends[0, 1:].sum()]
-        raise ValueError(
-            f"interval has the lower end {low:g} above the upper end {high:g} in row {row}; give "
-            "the lower end first."
-        )
+    check_order(ends)
     target = np.zeros(len(ends)) if y_true is None else y_true
     y = check_target(target)
     check_lengths(y_true=y, interval=ends)

@@ -12,7 +12,7 @@ from skbayes_sgld._checks import as_array, check_lengths, check_number, check_si
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
-from skbayes_sgld.metrics.intervals import bounds_of
+from skbayes_sgld.metrics.intervals import bounds_of, check_order
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
 from skbayes_sgld.metrics.scorers import label_rows
 from skbayes_sgld.plotting.axes import (
@@ -174,6 +174,7 @@ class PredictiveIntervalDisplay(Display):
         ends = bounds_of(interval, "interval", (2,))
         if ends.shape[1] != 2:
             raise ValueError(f"interval has shape {ends.shape}; it must be (n_samples, 2).")
+        check_order(ends)
         middle = ends.mean(axis=1) if center is None else bounds_of(center, "center", (1,))
         observed = None if y_true is None else as_array(y_true, "y_true")
         at = None if x is None else as_array(x, "x")

@@ -396,3 +396,8 @@ def test_levels_of_a_factor_are_points_and_classes_have_lines(data, labels):
         PartialDependenceDisplay.from_estimator(model, flags, ["old"])
     with pytest.raises(ValueError, match="n_trials is given, and the model was fitted to labels"):
         PartialDependenceDisplay.from_estimator(model, flags, "old", n_trials=3)
+
+
+def test_intervals_with_their_ends_swapped_are_not_drawn():
+    with pytest.raises(ValueError, match="lower end 1 above the upper end 0 in row 1"):
+        PredictiveIntervalDisplay.from_predictions(None, [[0.0, 1.0], [1.0, 0.0]])
