@@ -3,15 +3,16 @@
 import json
 import re
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import _laplace, _machine, grid, page, quick, rare, rows  # noqa: F401
+from benchmarks import _laplace, _machine, _unequal, grid, page, quick, rare, rows  # noqa: F401
 from benchmarks._tools import ROWS, agreement, compare
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.priors import Normal
 
 
 def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_rounds():
@@ -79,8 +80,7 @@ def test_the_reference_of_many_rows_is_the_quadrature():
 def summary_of(mean, sd, error):
     names = ["a", "b"]
     columns = {"mean": mean, "sd": sd, "mcse_mean": error, "mcse_sd": error}
-    frame = pd.DataFrame(columns, index=names)
-    return SimpleNamespace(summary=lambda: frame)
+    return pd.DataFrame(columns, index=names)
 
 
 def test_the_distance_of_two_fits_is_beyond_their_errors_and_names_the_worst():
@@ -92,6 +92,32 @@ def test_the_distance_of_two_fits_is_beyond_their_errors_and_names_the_worst():
     for error in (100.0, np.nan):
         mean, sd, _ = rare.distance(summary_of([0.5, 2.0], [1.0, 6.0], error), reference)
         assert mean > rare.MEAN and sd > rare.SD
+
+
+@pytest.mark.filterwarnings("ignore")  # of few draws
+@pytest.mark.parametrize("far", [3.0, 1e3])
+def test_the_noise_alone_has_the_density_of_all_rows_without_the_mean(far):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 2)), rng.standard_normal(200)
+    X[7, 1] = far
+    settings = {"noise_model": "log_linear", "prior": Normal(scale=1.0)}
+    model = SGLDLinearRegression(**settings, n_draws=40, random_state=0).fit(X, y)
+    noise = _unequal.Noise(model, X, y)
+    noise.precision[-1] = 1e-2  # a proper prior of the intercept
+    cov = noise.design @ np.diag(1.0 / noise.precision) @ noise.design.T
+    steps = np.vstack([np.zeros(3), 0.3 * np.eye(3), [[0.0, -12.0 / far, 0.0]]])
+
+    def exact(alpha):
+        prior = noise.fitted.log_prior(np.r_[np.zeros(3), alpha][None])[0]
+        total = cov + np.diag(np.exp(noise.in_noise @ alpha))
+        return prior - 0.5 * (np.linalg.slogdet(total)[1] + y @ np.linalg.solve(total, y))
+
+    off = [noise.at(alpha)[0] - exact(alpha) for alpha in steps]
+    np.testing.assert_allclose(off, off[0], atol=1e-3)
+    for alpha in steps:
+        moves = 1e-5 * np.eye(3)
+        slope = [(noise.at(alpha + h)[0] - noise.at(alpha - h)[0]) / 2e-5 for h in moves]
+        np.testing.assert_allclose(noise.at(alpha)[1], slope, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("table", rare.TABLES)
