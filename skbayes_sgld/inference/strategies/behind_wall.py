@@ -62,7 +62,7 @@ class BehindWall(Strategy):
             mode = newton_mode(posterior.without(rows), task.mode.theta)
         except NoModeError:
             return task
-        covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
+        covariance = mode.metric.scale(np.eye(posterior.n_params))
         wall = behind_wall(posterior, rows, mode.theta, covariance)
         if wall is None:
             return task

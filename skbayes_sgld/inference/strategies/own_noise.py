@@ -110,7 +110,7 @@ def _about(
     posterior: LogLinearNoisePosterior, rows: Array, mode: Mode, slope: Array
 ) -> BehindNoise | None:
     """Posterior in coordinates about a point at which all other rows have the given slope."""
-    covariance = mode.metric.sqrt(mode.metric.sqrt_t(np.eye(posterior.n_params)))
+    covariance = mode.metric.scale(np.eye(posterior.n_params))
     return behind_own_noise(posterior, rows, mode.theta, covariance, slope)
 
 

@@ -142,3 +142,14 @@ def normal_quantiles(
         if np.all(spline(heat * np.linspace(-end, end, 2000), 1) > 0):
             return NormalQuantiles(spline)
     return line
+
+
+def cubic(powers: Array, x: Array) -> tuple[Array, Array, Array]:
+    """Cubic polynomials and their first two derivatives; ``powers[0]`` is of the third power."""
+    first = powers[0] * x
+    value = first + powers[1]
+    slope = first + value
+    bend = 2.0 * (first + slope)
+    value = value * x + powers[2]
+    slope = slope * x + value
+    return value * x + powers[3], slope, bend

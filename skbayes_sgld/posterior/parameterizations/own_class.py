@@ -25,6 +25,7 @@ from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map
+from skbayes_sgld.posterior.parameterizations.noise_coordinate import cubic
 
 _KNOTS = np.linspace(-6.0, 6.0, 61)  # normal quantiles; beyond, the map is linear
 _LEVELS = 33  # values of the parameter
@@ -104,9 +105,9 @@ class LogisticQuantiles:
         level = Place.of(b, self._b)
         pieces = self._pieces.take(s.interval * (_LEVELS - 1) + level.interval, axis=0)
         by_power = np.empty((4, 2, len(b)))
-        by_power[:, 0], by_power[:, 1], _ = _cubic(pieces.T.reshape(4, 4, -1), level.distance)
+        by_power[:, 0], by_power[:, 1], _ = cubic(pieces.T.reshape(4, 4, -1), level.distance)
         by_power[:, 1] *= level.inside
-        value, slope, bend = _cubic(by_power, s.distance)
+        value, slope, bend = cubic(by_power, s.distance)
         value += s.beyond * slope  # straight lines beyond the knots
         return value, slope, bend[0] * s.inside
 
@@ -129,17 +130,6 @@ class LogisticQuantiles:
         halves = np.linspace(_KNOTS[0], _KNOTS[-1], 2 * len(_KNOTS) - 1)
         s, b = np.meshgrid(halves, self._b)
         return bool(np.all(self(Place.of(s.ravel()), b.ravel())[1][0] > 0.0))
-
-
-def _cubic(powers: Array, x: Array) -> tuple[Array, Array, Array]:
-    """Cubic polynomials and their first two derivatives; ``powers[0]`` is of the third power."""
-    first = powers[0] * x
-    value = first + powers[1]
-    slope = first + value
-    bend = 2.0 * (first + slope)
-    value = value * x + powers[2]
-    slope = slope * x + value
-    return value * x + powers[3], slope, bend
 
 
 def _quantiles(scale: float, weight: float, b: Array) -> Array:

@@ -26,6 +26,7 @@ from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     Density,
     NormalQuantiles,
+    cubic,
     normal_quantiles,
 )
 from skbayes_sgld.posterior.parameterizations.wall import BehindWall, Wall
@@ -177,9 +178,8 @@ class _Pieces:
         """Values at ``x (C, K)`` and their first two derivatives."""
         at = np.fmax((x - self._first) / self._step + 1.0, 0.0)  # also of a chain that overflowed
         at = np.fmin(at, self._last).astype(int) + self._begin
-        h, powers = x - self._breaks[at], self._powers.take(at, axis=0)
-        a, b, c, d = (powers[..., k] for k in range(4))
-        return ((a * h + b) * h + c) * h + d, (3.0 * a * h + 2.0 * b) * h + c, 6.0 * a * h + 2.0 * b
+        powers = np.moveaxis(self._powers.take(at, axis=0), -1, 0)
+        return cubic(powers, x - self._breaks[at])
 
 
 class BehindNoise(NamedTuple):
