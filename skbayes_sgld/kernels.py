@@ -61,8 +61,9 @@ class KernelState(NamedTuple):
 class Kernel:
     """One algorithm on one posterior, as two functions: ``init`` and ``step``.
 
-    A kernel chooses nothing: it has no pilot, no burn-in, no diagnosis. It is what
-    :func:`~skbayes_sgld.sample` runs once everything is chosen.
+    A kernel chooses nothing: it has no pilot, no burn-in, no diagnosis. It makes the steps of
+    :func:`~skbayes_sgld.sample` once everything is chosen. Its draws are the positions, without
+    the correction for skewness of fits (:class:`~skbayes_sgld.sampling.SGLD`).
 
     Parameters
     ----------

@@ -176,6 +176,10 @@ class Algorithm(Component):
         """
         raise self._undefined("step")
 
+    def draw(self, state: State) -> Array:
+        """Draw of each chain ``(C, P)`` after a step: its position."""
+        return state["theta"]
+
 
 def check_requirements(
     algorithm: Algorithm, posterior: BasePosterior, batch_size: int | None

@@ -127,6 +127,10 @@ class Dynamics:
         of the gradient.
     n_walkers : int
         Number of neighbouring positions that are walkers of one chain.
+    curvature : float or None
+        Mean curvature of the log posterior in the coordinates of the metric, over parameters and
+        posterior: about 1 in the metric of the mode's curvature. None in other metrics, and with a
+        clip.
     """
 
     gradient: BoundGradient
@@ -139,6 +143,7 @@ class Dynamics:
     rounded: bool = False
     whitened: WhitenedPosterior | None = None
     n_walkers: int = 1
+    curvature: float | None = None
 
     @property
     def n_together(self) -> int:
@@ -171,6 +176,10 @@ class Dynamics:
         """Dynamics of some of the chains; each chain may have its own metric and clip."""
         clip = None if self.clip is None else self.clip.for_chains(some)
         return replace(self, metric=self.metric.for_chains(some), clip=clip)
+
+    def with_curvature(self, measured: float) -> Dynamics:
+        """Dynamics with the mean curvature that a pilot measured, if it is of use."""
+        return self if self.curvature is None else replace(self, curvature=measured)
 
     def for_thread(self) -> Dynamics:
         """Copy for one run in one thread, which counts clipped gradients from zero."""

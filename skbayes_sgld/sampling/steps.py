@@ -47,7 +47,7 @@ def advance_together(
 
 
 def make_steps(run: Run, dynamics: Dynamics, state: State, block: Block, kept: range) -> Array:
-    """Positions ``(k, C, P)`` after the steps ``kept`` of a block; the state advances.
+    """Draws ``(k, C, P)`` after the steps ``kept`` of a block; the state advances.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def make_steps(run: Run, dynamics: Dynamics, state: State, block: Block, kept: r
     path = [np.empty((0, state["theta"].shape[1]))]
     for t in block.advance(run.sampler, state, dynamics):
         if t in kept:
-            path.append(state["theta"])
+            path.append(run.sampler.draw(state))
         if (block.first + t + 1) % LOOK == 0:  # at the same steps for every block size
             if not np.isfinite(state["theta"]).all():
                 break

@@ -112,7 +112,7 @@ def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, mos
     from skbayes_sgld.own_models import as_posterior
 
     settings = Settings.of(SGLDLogisticRegression())
-    found = most if most is None else pilots.StepChoice(1.0, Bias(most, 0.0, width, 2.0, most))
+    found = most if most is None else pilots.StepChoice(1.0, Bias(most, 0.0, width, 2.0, most, 1.0))
     monkeypatch.setattr(pilots, "choose_step_size", lambda *args, **kwargs: found)
     plan = make_plan(as_posterior(NormalMean()), settings, 0)
     assert isinstance(plan.choices["sampler"].value, HMC) == exact

@@ -129,7 +129,7 @@ def test_a_step_whose_bias_is_beyond_the_limit_is_not_run_on_automatic_batches(m
     def off_on_batches(run, *args, **kwargs):
         if run.batch_size is None:
             return measure(run, *args, **kwargs)
-        return pilots.Bias(0.49, 0.02, 1.0, 100.0, 0.51)
+        return pilots.Bias(0.49, 0.02, 1.0, 100.0, 0.51, 1.0)
 
     monkeypatch.setattr(pilots, "measure_bias", off_on_batches)
     monkeypatch.setattr(pilots, "n_chains", lambda run: 16)  # so that the pilot takes batches

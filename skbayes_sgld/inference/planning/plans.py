@@ -46,6 +46,7 @@ def draft(task: Task, sampler: Sampler, rows_read: RowsRead, mode: Mode | None) 
             settings.tau,
             density_of=None if sampled is task.posterior else task.posterior,
             center=at_mode if settings.uses_curvature else None,
+            curvature=1.0 if settings.uses_curvature and settings.clip is None else None,
         ),
         settings.schedule,
         1.0,  # placeholder for the step size

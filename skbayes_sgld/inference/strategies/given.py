@@ -84,6 +84,8 @@ def _piloted(task: Task, run: Run, rows_read: RowsRead) -> GivenRun:
     why = _why(settings, f"; {found}")
     time = time_of(run.sampler, step_size, n_params, bias)
     run = replace(run, step_size=step_size)
+    if quiet or run.batch_size is None:  # the noise of batches counts as curvature
+        run = replace(run, dynamics=run.dynamics.with_curvature(bias.curvature))
     tuned = GivenRun(run, rows_read, time, why, found, bias[:2])
     if quiet or rows_read.noise is None or run.batch_size is None:
         return tuned

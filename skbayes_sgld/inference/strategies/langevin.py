@@ -163,6 +163,7 @@ def _finish(
     """Plan of a step size whose bias a pilot has measured."""
     time = time_of(run.sampler, step.size, task.posterior.n_params, step.bias)
     run, found = with_first_step(run, step.size), said_of(step.size, step.bias)
+    run = replace(run, dynamics=run.dynamics.with_curvature(step.bias.curvature))
     lengths = usual_lengths(task, run, time, min(affordable(run, time), THRESHOLDS.max_thin))
     return finish(
         task,

@@ -56,6 +56,9 @@ from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 # columns left the posterior: the noise grows with the fourth power of the distance from its mean
 _MOST_NOISE = 0.1
 _UNKNOWN = 0.02  # share of that noise that is not known
+# Share of that noise in the variance of draws: at a step of 1 SGLD's correction by 1/9 of the
+# difference of two gradients takes (8/9)^2 of the last one's noise, and (1/9)^2 of the next
+_IN_DRAWS = 65 / 81
 _MOST_STEPS, _MOST_CLIMBS = 8, 100  # steps to a mean, and of a climb
 _MOST_PASSES = 4  # of averages over all rows
 _STEEPEST = 0.3  # largest slope, in whitened coordinates, at which a climb ends
@@ -283,7 +286,7 @@ def _planned(
         why += phrase_of(len(gradient.always))
         choices = {"gradient": Choice(ControlVariate(), why), "batch_size": Choice(size, why)}
         run = draft(task, SGLD(), RowsRead(choices, posterior, mode, noise), mode)
-        metric = Compensated(run.dynamics.metric.rounded(), found.noise / size)
+        metric = Compensated(run.dynamics.metric.rounded(), _IN_DRAWS * found.noise / size)
         dynamics = replace(run.dynamics, gradient=gradient, metric=metric)
         run = replace(run, dynamics=dynamics, n_samples=len(gradient.drawn))
         if pilots.holds_far_out(run, mode, 1.0, task.seed):

@@ -24,6 +24,19 @@ class SGLD(Sampler):
     with step size :math:`\eta`, preconditioner G, temperature :math:`\tau` and the estimate g of
     the log posterior's gradient. Welling and Teh's :math:`\epsilon` is :math:`2 \eta`.
 
+    Leimkuhler-Matthews steps lose some of a posterior's skewness: a quarter at a step of 1 in the
+    metric of the curvature. In that metric, and without a clip, draws of fits are therefore
+    corrected positions (a postprocessor: Vilmart 2015)
+
+    .. math:: \theta_n + c\, (r_n - r_{n-1}), \quad
+        r = \theta + G g(\theta) / \lambda, \quad
+        c = \frac{s}{3 (4 - s) (3 - 3 s + s^2)}, \quad s = \eta \lambda,
+
+    with the mean curvature :math:`\lambda` of the posterior, which is about 1 in this metric. On a
+    normal posterior r is constant, so that the correction vanishes. On others the draws have the
+    third cumulants of the posterior, to first order in those. The chain's positions, and so the
+    means of the draws, stay as they are.
+
     Parameters
     ----------
     integrator : {"leimkuhler_matthews", "euler"}, default="leimkuhler_matthews"
@@ -36,7 +49,8 @@ class SGLD(Sampler):
     References
     ----------
     Welling & Teh 2011, Bayesian learning via stochastic gradient Langevin dynamics; Karagiannis,
-    Handout 6, eq. 3.4 and 3.9.
+    Handout 6, eq. 3.4 and 3.9; Vilmart 2015, Postprocessed integrators for the high order
+    integration of ergodic SDEs.
 
     Examples
     --------
@@ -73,8 +87,27 @@ class SGLD(Sampler):
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """``theta + eta G g(theta) + noise``."""
         move = dynamics.move(state, batch, eta)
+        if dynamics.curvature is not None and self.integrator == "leimkuhler_matthews":
+            # longer steps than 2 are unstable anyway
+            self._correct(state, move, min(eta * dynamics.curvature, 2.0))
         move += noise  # in place: with new arrays a step of four chains takes 1.2x
         state["theta"] = move
+
+    def _correct(self, state: State, move: Array, s: float) -> None:
+        """Make the draw of the position before a step, which moves it by ``s`` Newton steps."""
+        theta = state["theta"]
+        newton = move - theta
+        newton /= s
+        newton += theta
+        # the first position has none before it
+        draw = newton - state.get("newton", newton)
+        draw *= s / (3.0 * (4.0 - s) * (3.0 - 3.0 * s + s * s))
+        draw += theta
+        state["newton"], state["draw"] = newton, draw
+
+    def draw(self, state: State) -> Array:
+        """Corrected position before the last step; the position itself without correction."""
+        return state.get("draw", state["theta"])
 
 
 def check_integrator(integrator: str) -> None:

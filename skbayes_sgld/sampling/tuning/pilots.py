@@ -54,6 +54,8 @@ class Bias(NamedTuple):
         Autocorrelation time of the sampler on the normal distribution at the mode, in steps.
     upper : float
         Likely upper bound of all biases: the largest sum of a bias and its doubt.
+    curvature : float
+        Mean curvature over parameters and posterior, relative to that at the mode.
     """
 
     size: float
@@ -61,6 +63,7 @@ class Bias(NamedTuple):
     width: float
     time: float
     upper: float
+    curvature: float
 
 
 class StepChoice(NamedTuple):
@@ -161,7 +164,7 @@ def measure_bias(
     n_sharing = 2 if run.dynamics.gradient.posterior.facts.shares_batches else 1
     dynamics = run.dynamics.in_groups_of(None, n_sharing)
     gradient = _CachedGradient(dynamics.gradient)
-    dynamics = replace(dynamics, gradient=gradient)
+    dynamics = replace(dynamics, gradient=gradient, curvature=None)
     standard = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)), temperature=tau)
     start = mode.theta + mode.metric.sqrt(whitened)
     actual, normal = sampler.init(start.copy()), sampler.init(whitened.copy())
@@ -218,6 +221,7 @@ class _Sums:
     def __init__(self, zeros: Array, tau: float, excess: float) -> None:
         self._first, self._second, self._wider, self._total, self._total_square = zeros
         self._tau, self._excess, self._n_pairs, self._n_steps = tau, excess, len(zeros[0]), 0
+        self._steeper = 0.0
 
     def add(self, u: Array, slope: Array, v: Array) -> None:
         """Add a step: position u and slope on the posterior, position v on the normal; whitened."""
@@ -225,6 +229,8 @@ class _Sums:
         self._first += self._pair_means(slope + v)
         self._second -= self._pair_means(u * slope + v * v)
         self._wider += self._pair_means(u * u - v * v)
+        # the mean square of the log density's gradient is the mean curvature
+        self._steeper += float(np.vdot(slope, slope)) - float(np.vdot(v, v))
         self._total += v[::2]
         self._total_square += np.square(v[::2])
 
@@ -250,14 +256,15 @@ class _Sums:
         width = float(self._wider.mean(axis=0).max() / (n * tau) + 1.0 + self._excess)
         # chains beyond 1e4 times the variance at the mode have left the posterior
         if not np.isfinite(size).all() or not width < 1e4:
-            return Bias(np.inf, 0.0, np.inf, declared, np.inf)
+            return Bias(np.inf, 0.0, np.inf, declared, np.inf, 1.0)
         worst = np.unravel_index(np.argmax(size - doubt), size.shape)
         variance = tau * (1.0 + self._excess)
         mean_time = np.square(self._total).mean() / (n * variance)
         square_scatter = np.square(self._total_square - n * variance).mean()
         time = max(mean_time, square_scatter / (2.0 * n * variance**2))
         upper = float((size + doubt).max())
-        return Bias(float(size[worst]), float(doubt[worst]), width, float(time), upper)
+        curvature = 1.0 + self._steeper / (2 * self._total.size * n * tau) + self._excess
+        return Bias(float(size[worst]), float(doubt[worst]), width, float(time), upper, curvature)
 
 
 def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:

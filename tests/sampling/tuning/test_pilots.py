@@ -233,7 +233,7 @@ def choose(monkeypatch, error, sampler=None, **options):
     def fake(run, mode, step_size, seed, limit=None, decides=False):
         measured.append(step_size)
         size, doubt = error(step_size)
-        return pilots.Bias(size, doubt, 1.0, 2.0, size + doubt)
+        return pilots.Bias(size, doubt, 1.0, 2.0, size + doubt, 1.0)
 
     monkeypatch.setattr(pilots, "measure_bias", fake)
     return choose_step_size(run, mode, 0, **options), measured

@@ -49,7 +49,7 @@ def test_small_batches_have_two_fifths_of_the_noise_and_8_to_32_rows(wanted, tak
 @pytest.mark.parametrize("times, trusted", [(1.99, True), (2.01, False)])
 def test_a_declared_time_is_trusted_up_to_twice_itself(times, trusted, width, wider):
     declared = SGLD().step_and_time(np.ones(3), 0.5)[1]
-    pilot = Bias(0.0, 0.0, width, times * declared, 0.0)
+    pilot = Bias(0.0, 0.0, width, times * declared, 0.0, 1.0)
     expected = wider * declared * (1.0 if trusted else times)
     assert time_of(SGLD(), 0.5, 3, pilot) == pytest.approx(expected, abs=0.5)
 
