@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, polygamma
+from scipy.stats import loggamma, skew
 
+from skbayes_sgld import sample
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import SGLD, Minibatch, NormClip, ValueClip
@@ -89,3 +92,73 @@ def test_clipping_bounds_the_move_and_is_counted(clip):
     chains = run_chains(run, start, n_draws=10, seed=0)
     np.testing.assert_allclose(np.diff(chains.draws[0, :, 0]), -3e-3, atol=1e-5)
     np.testing.assert_array_equal(chains.clipped, [1.0, 0.0])
+
+
+def log_gamma(shape):
+    """Density of the logarithm of a gamma variable; a shape of 12 has a skewness of -0.3."""
+    return FunctionPosterior(
+        lambda x: (shape * x - np.exp(x))[:, 0], lambda x: shape - np.exp(x), n_params=1
+    )
+
+
+def hyperbolic_secant(a):
+    """Density of ``sech(x)^a``, whose mean curvature is ``a / (a + 1)`` of that at the mode."""
+    return FunctionPosterior(
+        lambda x: -a * np.log(np.cosh(x))[:, 0], lambda x: -a * np.tanh(x), n_params=1
+    )
+
+
+def steps_of(posterior, step_size, temperature=1.0, n_draws=4000):
+    """Draws of 64 chains of steps of a given size."""
+    return sample(
+        posterior,
+        SGLD(),
+        step_size=step_size,
+        temperature=temperature,
+        random_state=0,
+        n_chains=64,
+        n_draws=n_draws,
+        thin=2,
+    ).values.ravel()
+
+
+@pytest.mark.filterwarnings("ignore")  # the draws are measured here, whatever the fit says
+@pytest.mark.parametrize("step_size, temperature", [(1.0, 1.0), (0.7, 1.0), (1.0, 0.5)])
+def test_draws_of_long_steps_keep_skewness_and_extreme_quantiles(step_size, temperature):
+    draws, truth = steps_of(log_gamma(12.0), step_size, temperature), loggamma(12.0 / temperature)
+    if temperature != 1.0:  # exp((a x - e^x) / tau) is the density of log(tau times a gamma)
+        truth = loggamma(12.0 / temperature, loc=np.log(temperature))
+    error = 1.0 / np.sqrt(draws.size / 2)  # neighbouring draws share little
+    # three quarters of the skewness are 20 standard errors off at a step of 1, and 7 at 0.7
+    assert abs(skew(draws) - truth.stats("s")) < 4 * np.sqrt(6) * error
+    level = np.array([0.005, 0.025, 0.975, 0.995])
+    at = truth.ppf(level)
+    doubt = error * np.sqrt(level * (1 - level)) / truth.pdf(at)
+    # 99.5 % would be 0.1 sds off at a step of 1; second order leaves 0.02
+    assert np.all(np.abs(np.quantile(draws, level) - at) < 4 * doubt + 0.02 * truth.std())
+    assert abs(draws.std() / truth.std() - 1.0) < 4 * error
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_correction_keeps_the_variance_where_curvature_falls_off_the_mode():
+    a = 12.0
+    found = sample(hyperbolic_secant(a), SGLD(), random_state=0, n_chains=64, n_draws=8000)
+    draws, step = found.values.ravel(), found.plan.choices["step_size"].value
+    assert step == 1.0
+    # about the mode's curvature it would make the sd 0.4 % too large
+    sd = np.sqrt(0.5 * polygamma(1, a / 2))
+    assert abs(draws.std() / sd - 1.0) < 4 / np.sqrt(draws.size)
+
+
+def test_draws_have_a_part_of_the_noise_of_their_batches():
+    """A correction by 1/9 of two gradients' difference leaves (8/9)^2 + (1/9)^2 of a step's noise.
+
+    The strategy of nearly normal posteriors leaves as much out of the noise of its steps.
+    """
+    run = make_run(TARGET, sampler=SGLD(), batch_size=25, step_size=1.0 / LAM)
+    run.dynamics.curvature = LAM  # a step of size 1 / LAM is one of size 1 in the curvature
+    draws = stationary_draws(run, TARGET, n_draws=4000)
+    noise = N**2 * TARGET.row_variance / 25 / LAM  # relative to the variance 1 / LAM
+    expected = (1.0 + 65 / 81 * noise) / LAM
+    assert abs(z_of_variance(draws, expected, 0.5)) < 4
+    assert abs(z_of_variance(draws, (1.0 + noise) / LAM, 0.5)) > 10
