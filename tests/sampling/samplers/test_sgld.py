@@ -108,28 +108,24 @@ def hyperbolic_secant(a):
     )
 
 
-def steps_of(posterior, step_size, temperature=1.0, n_draws=4000):
-    """Draws of 64 chains of steps of a given size."""
-    return sample(
-        posterior,
+@pytest.mark.filterwarnings("ignore")  # the draws are measured here, whatever the fit says
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_draws_of_long_steps_keep_skewness_and_extreme_quantiles(temperature):
+    found = sample(
+        log_gamma(12.0),
         SGLD(),
-        step_size=step_size,
+        step_size=1.0,
         temperature=temperature,
         random_state=0,
         n_chains=64,
-        n_draws=n_draws,
+        n_draws=4000,
         thin=2,
-    ).values.ravel()
-
-
-@pytest.mark.filterwarnings("ignore")  # the draws are measured here, whatever the fit says
-@pytest.mark.parametrize("step_size, temperature", [(1.0, 1.0), (0.7, 1.0), (1.0, 0.5)])
-def test_draws_of_long_steps_keep_skewness_and_extreme_quantiles(step_size, temperature):
-    draws, truth = steps_of(log_gamma(12.0), step_size, temperature), loggamma(12.0 / temperature)
-    if temperature != 1.0:  # exp((a x - e^x) / tau) is the density of log(tau times a gamma)
-        truth = loggamma(12.0 / temperature, loc=np.log(temperature))
+    )
+    draws = found.values.ravel()
+    # exp((a x - e^x) / tau) is the density of the logarithm of tau times a gamma variable
+    truth = loggamma(12.0 / temperature, loc=np.log(temperature))
     error = 1.0 / np.sqrt(draws.size / 2)  # neighbouring draws share little
-    # three quarters of the skewness are 20 standard errors off at a step of 1, and 7 at 0.7
+    # three quarters of the skewness are 7 to 10 standard errors off
     assert abs(skew(draws) - truth.stats("s")) < 4 * np.sqrt(6) * error
     level = np.array([0.005, 0.025, 0.975, 0.995])
     at = truth.ppf(level)
@@ -141,13 +137,13 @@ def test_draws_of_long_steps_keep_skewness_and_extreme_quantiles(step_size, temp
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_correction_keeps_the_variance_where_curvature_falls_off_the_mode():
-    a = 12.0
+    a = 6.0
     found = sample(hyperbolic_secant(a), SGLD(), random_state=0, n_chains=64, n_draws=8000)
     draws, step = found.values.ravel(), found.plan.choices["step_size"].value
     assert step == 1.0
-    # about the mode's curvature it would make the sd 0.4 % too large
+    # about the mode's curvature it would make the sd 0.65 % too large
     sd = np.sqrt(0.5 * polygamma(1, a / 2))
-    assert abs(draws.std() / sd - 1.0) < 4 / np.sqrt(draws.size)
+    assert abs(draws.std() / sd - 1.0) < 4 / np.sqrt(2 * draws.size)
 
 
 def test_draws_have_a_part_of_the_noise_of_their_batches():
