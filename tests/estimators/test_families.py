@@ -159,7 +159,8 @@ def test_predictions_are_those_of_the_draws(family):
         for j, q in enumerate((1e-4, 0.05, 0.95)):
             at_most = law.cdf(quantile[:, j, None]).mean(axis=1)
             if not family.likelihood.whole:
-                np.testing.assert_allclose(at_most, q, rtol=3e-3)
+                # tables of many rows leave 3e-6 of a level
+                np.testing.assert_allclose(at_most, q, rtol=3e-3, atol=5e-6)
                 continue
             assert np.all(at_most >= q - 3e-6)
             assert np.all(law.cdf(quantile[:, j, None] - 1.0).mean(axis=1) < q + 3e-6)
