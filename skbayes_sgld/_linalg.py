@@ -196,7 +196,7 @@ def row_slices(
     n_rows: int, n_columns: int, min_rows: int = _FEWEST_ROWS, numbers: int = BLOCK_NUMBERS
 ) -> Iterator[slice]:
     """Slices of rows with at most ``numbers`` numbers each, for one pass over X."""
-    size = max(min_rows, int(np.clip(numbers // max(1, n_columns), _FEWEST_ROWS, ROW_BLOCK)))
+    size = max(min_rows, _FEWEST_ROWS, min(numbers // max(1, n_columns), ROW_BLOCK))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

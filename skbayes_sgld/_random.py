@@ -101,9 +101,9 @@ class ChainStreams:
         streams._noise.bit_generator.state = state["noise"]
         return streams
 
-    def normals(self, n_steps: int, n_params: int) -> Array:
-        """Standard normals ``(n_steps, n_params)``."""
-        return self._noise.standard_normal((n_steps, n_params))
+    def normals(self, n_steps: int, n_params: int, out: Array | None = None) -> Array:
+        """Standard normals ``(n_steps, n_params)``, written into ``out`` if it is given."""
+        return self._noise.standard_normal((n_steps, n_params), out=out)
 
     def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
         """Rows of each step's minibatch ``(n_steps, batch_size)``."""

@@ -26,19 +26,19 @@ from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 def unjudged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     """Result of the draws, whose reported parameters are ``values``, without their problems."""
-    posterior, weights = plan.posterior, chains.weights
+    reported, weights = plan.posterior.reported, chains.weights
     scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
     return SamplingResult(
         values,
-        list(posterior.reported.names),
+        list(reported.names),
         scaled,
         plan.choices,
-        {name: list(each) for name, each in posterior.reported.coords.items()},
-        posterior.reported.variables,
+        {name: list(each) for name, each in reported.coords.items()},
+        reported.variables,
         plan=plan,
         theta=chains.draws,
         mean=mean_of_draws(values, scaled),
-        positions=posterior.reported.values(chains.state.sampler_state["theta"][:: plan.n_walkers]),
+        positions=reported.values(chains.state.sampler_state["theta"][:: plan.n_walkers]),
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
         timings=timings_of_fit(),

@@ -239,15 +239,20 @@ class LinearPrior:
 
     # ---- the prior in other forms ---------------------------------------------------------------
 
+    def _with(self, coef: CoefficientPrior, intercept: CoefficientPrior) -> LinearPrior:
+        """Prior with other parts; itself, with what it has computed, if they are the same."""
+        if coef is self.coef and intercept is self.intercept:
+            return self
+        return replace(self, coef=coef, intercept=intercept)
+
     def part(self, scaled_by_noise: bool) -> LinearPrior:
         """Prior restricted to the parts with this ``scaled_by_noise``; other parts are flat."""
-        coef = scaled_part(self.coef, scaled_by_noise)
-        return replace(self, coef=coef, intercept=scaled_part(self.intercept, scaled_by_noise))
+        parts = (scaled_part(each, scaled_by_noise) for each in (self.coef, self.intercept))
+        return self._with(*parts)
 
     def given_noise(self, variance: float) -> LinearPrior:
         """Prior if the noise variance is known."""
-        coef, intercept = self.coef.given_noise(variance), self.intercept.given_noise(variance)
-        return replace(self, coef=coef, intercept=intercept)
+        return self._with(self.coef.given_noise(variance), self.intercept.given_noise(variance))
 
     def averaged_over(self, spread: Array | None) -> LinearPrior:
         """Prior averaged over normal errors of sd ``spread (K, width)``, or the prior's own."""
@@ -258,10 +263,7 @@ class LinearPrior:
                 variance = variance + np.square(spread[:, :d] * self.x_mean).sum(1, keepdims=True)
             at_zero = np.sqrt(variance)
         coef = self.coef.averaged_over(None if spread is None else spread[:, :d])
-        intercept = self.intercept.averaged_over(at_zero)
-        if coef is self.coef and intercept is self.intercept:
-            return self
-        return replace(self, coef=coef, intercept=intercept)
+        return self._with(coef, self.intercept.averaged_over(at_zero))
 
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float

@@ -479,7 +479,7 @@ class Parameters:
 
     # ---- the reported parameters ----------------------------------------------------------------
 
-    @property
+    @cached_property
     def reported_names(self) -> list[str]:
         """Names of the reported parameters."""
         names, at = self._block_names(), self._levels
@@ -591,14 +591,15 @@ class Layout(NamedTuple):
         """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by name."""
         intercept = np.zeros((len(values), len(self.coef)))
         if self.intercept.size:
-            intercept = values[:, self.intercept[:, 0]]
-        parts = {"coef": values[:, self.coef], "intercept": intercept}
+            intercept = values[:, _as_slice(self.intercept[:, 0])]
+        coef = values[:, _as_slice(self.coef.ravel())].reshape(len(values), *self.coef.shape)
+        parts = {"coef": coef, "intercept": intercept}
         return parts | {name: values[:, _as_slice(at)] for name, at in self.others.items()}
 
 
 def _as_slice(at: Any) -> Any:
     """Neighbouring places as a slice, which makes a view of many draws rather than a copy."""
-    if isinstance(at, int) or len(at) < 2 or np.any(np.diff(at) != 1):
+    if isinstance(at, int) or not len(at) or np.any(np.diff(at) != 1):
         return at
     return slice(at[0], at[-1] + 1)
 
