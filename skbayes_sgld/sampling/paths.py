@@ -12,7 +12,7 @@ from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.run import Run
 
 MakeSteps = Callable[[Run, Dynamics, State, Block, range], Array]
-"""Function that makes a block of steps, and returns the positions after some of them."""
+"""Function that makes a block of steps, and returns the draws after some of them."""
 
 
 def path_of(run: Run, dynamics: Dynamics, one_by_one: MakeSteps) -> MakeSteps:

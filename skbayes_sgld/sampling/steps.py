@@ -89,7 +89,7 @@ def first_overflow(run: Run, dynamics: Dynamics, before: State, block: Block) ->
 
 
 class KeptDraws:
-    """The positions that are draws, among those that chains pass through."""
+    """Draws of chains, after burn-in and at every so many steps."""
 
     def __init__(self, shape: tuple[int, ...], steps: StepCounts) -> None:
         n_chains, n_params = shape
@@ -98,18 +98,18 @@ class KeptDraws:
         self._weights = np.empty(steps.n_draws)
 
     def within(self, length: int) -> range:
-        """Steps of the next block, of ``length`` steps, after which a position is a draw."""
+        """Steps of the next block, of ``length`` steps, after which a draw is kept."""
         n_burnin, thin = self._steps.n_burnin, self._steps.thin
         return range(n_burnin + (self._n_kept + 1) * thin - 1 - self.n_made, length, thin)
 
-    def add(self, positions: Array, eta: Array) -> None:
-        """Add the draws ``positions (k, C, P)`` of a block whose steps have the sizes ``eta``."""
-        if len(positions):
-            new = slice(self._n_kept, self._n_kept + len(positions))
-            self._draws[:, new] = positions.swapaxes(0, 1)
+    def add(self, draws: Array, eta: Array) -> None:
+        """Add the draws ``(k, C, P)`` of a block whose steps have the sizes ``eta``."""
+        if len(draws):
+            new = slice(self._n_kept, self._n_kept + len(draws))
+            self._draws[:, new] = draws.swapaxes(0, 1)
             kept = self.within(len(eta))
             self._weights[new] = eta[kept.start :: kept.step]
-            self._n_kept += len(positions)
+            self._n_kept += len(draws)
         self.n_made += len(eta)
 
     def chains(self, end: RunState, clipped: Array | int) -> Chains:

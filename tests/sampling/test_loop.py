@@ -30,6 +30,7 @@ from tests.sharing import share_after
 
 CASES = {  # likelihood, gradient, batch size and further settings
     "logistic, all rows": (Bernoulli(), Full(), None, {}),
+    "logistic, corrected draws": (Bernoulli(), Full(), None, {"curvature": 0.8}),
     "logistic, minibatch": (Bernoulli(), Minibatch(), 8, {}),
     "logistic, no replacement": (Bernoulli(), Minibatch(replacement=False), 8, {}),
     "logistic, control variate": (Bernoulli(), ControlVariate(2), 8, {}),
@@ -51,7 +52,9 @@ def case(request):
         from skbayes_sgld.optimizers import Adam
 
         settings["sampler"] = Adam()
+    curvature = settings.pop("curvature", None)
     run, mode = run_at_mode(posterior, batch_size=batch_size, **settings)
+    run.dynamics.curvature = curvature
     start = mode.theta + 0.01 * np.arange(8)[:, None]
     return run, start, run_chains(run, start, **LENGTHS)
 

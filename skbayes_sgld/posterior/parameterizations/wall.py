@@ -82,7 +82,7 @@ class SideBySide(Map):
         self._transports = transports
 
     def expand(self, phi: Array) -> Expanded:
-        """What each transport gives, side by side, and the sum of the log Jacobians."""
+        """Values of the transports, side by side, and the sum of their log Jacobians."""
         each = [t.expand(part) for t, part in self._parts(phi)]
 
         def pull_back(grad: Array, tau: float) -> Array:

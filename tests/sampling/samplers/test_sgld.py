@@ -7,10 +7,10 @@ from scipy.stats import loggamma, skew
 
 from skbayes_sgld import sample
 from skbayes_sgld.likelihoods import Bernoulli
-from skbayes_sgld.own_models import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Laplace, Normal
-from skbayes_sgld.sampling import SGLD, Minibatch, NormClip, ValueClip
+from skbayes_sgld.sampling import SGLD, Minibatch, NormClip, Polynomial, ValueClip
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
@@ -158,3 +158,24 @@ def test_draws_have_a_part_of_the_noise_of_their_batches():
     expected = (1.0 + 65 / 81 * noise) / LAM
     assert abs(z_of_variance(draws, expected, 0.5)) < 4
     assert abs(z_of_variance(draws, (1.0 + noise) / LAM, 0.5)) > 10
+
+
+def test_draws_are_corrected_positions_of_the_same_chain_whatever_their_spacing():
+    shape, scale = 12.0, 0.9  # of the density, and of the curvature
+    run = make_run(
+        as_posterior(log_gamma(shape)), sampler=SGLD(), step_size=0.3, schedule=Polynomial()
+    )
+    start = np.log(shape) + np.array([[0.3], [-0.2]])
+    positions = run_chains(run, start, n_draws=30).draws[..., 0]
+    run.dynamics.curvature = scale
+    every = run_chains(run, start, n_draws=30)
+    kept = run_chains(run, start, n_draws=6, n_burnin=3, thin=4, block_size=5)
+    # the chain is the same, and a draw is that of the position before the last step
+    np.testing.assert_array_equal(every.state.sampler_state["theta"][:, 0], positions[:, -1])
+    before = np.column_stack([start[:, 0], positions[:, :-1]])
+    newton = before + (shape - np.exp(before)) / scale
+    s = scale * 0.3 * run.schedule(np.arange(30))
+    c = s / (3 * (4 - s) * (3 - 3 * s + s**2))
+    expected = before + c * np.diff(newton, axis=1, prepend=newton[:, :1])
+    np.testing.assert_allclose(every.draws[..., 0], expected, rtol=1e-12)
+    np.testing.assert_array_equal(kept.draws, every.draws[:, 6:27:4])
