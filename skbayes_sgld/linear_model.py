@@ -23,6 +23,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from sklearn.utils import Tags
+
 from skbayes_sgld._checks import check_choice
 from skbayes_sgld._components import Registry
 from skbayes_sgld.estimators.classification import LinearClassifier
@@ -120,6 +122,15 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
         **SampledEstimator._registries,
         "noise_model": NOISE_MODELS,
     }
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: unequal noise takes dense rows."""
+        tags = super().__sklearn_tags__()
+        if isinstance(self.noise_model, NoiseModel):
+            tags.input_tags.sparse = self.noise_model.constant
+        else:
+            tags.input_tags.sparse = self.noise_model == "constant"
+        return tags
 
     def _settings(self) -> Settings:
         self._noise()

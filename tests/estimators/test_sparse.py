@@ -18,6 +18,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     predict_proba_interval,
 )
+from skbayes_sgld.posterior import ConstantNoise, LogLinearNoise
 from tests.annexes import later, made
 from tests.numeric import sparse_normals
 
@@ -125,3 +126,14 @@ def test_networks_refuse_sparse_rows_and_their_tags_say_so():
     assert not get_tags(SGLDMLPClassifier()).input_tags.sparse
     with pytest.raises(TypeError, match=r"Sparse data was passed for X.*toarray"):
         SGLDMLPClassifier().fit(X, BINARY)
+
+
+def test_log_linear_noise_refuses_sparse_rows_and_its_tags_say_so():
+    y = FITS["linear"][1]
+    for noise in ("log_linear", LogLinearNoise(columns=[0])):
+        model = SGLDLinearRegression(noise_model=noise, **SHORT)
+        assert not get_tags(model).input_tags.sparse
+        with pytest.raises(TypeError, match=r"X is sparse.*toarray.*noise_model='constant'"):
+            model.fit(X, y)
+    for noise in ("constant", ConstantNoise()):
+        assert get_tags(SGLDLinearRegression(noise_model=noise)).input_tags.sparse
