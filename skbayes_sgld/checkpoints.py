@@ -334,7 +334,7 @@ def _known_by(value: Any) -> list[str]:
 def first_steps(plan: Plan) -> Array:
     """Starting points, first positions and log densities of the chains ``(C, 2 P + 1)``."""
     with np.errstate(all="ignore"):
-        positions = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
+        positions = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).positions
         value = plan.posterior.log_density(plan.start)
     return np.concatenate([plan.start, positions, value[:, None]], axis=1)
 

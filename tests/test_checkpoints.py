@@ -163,6 +163,15 @@ def test_any_posterior_goes_on_and_another_one_is_refused(often, tmp_path):
         sample(resume_from=path, scale=1.0 + 1e-9)
 
 
+def test_the_first_positions_that_recognise_a_run_are_those_after_a_step(tmp_path):
+    # the first draw of corrected positions is the start itself, whatever the gradient
+    model = SGLDLogisticRegression(sampler="sgld", checkpoint=tmp_path / "run", **SETTINGS)
+    model.fit(X, target(model))
+    first = files.read(tmp_path / "run").first
+    start, position = first[:, :4], first[:, 4:8]
+    assert np.all(position != start)
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

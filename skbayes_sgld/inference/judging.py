@@ -38,7 +38,7 @@ def unjudged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         plan=plan,
         theta=chains.draws,
         mean=mean_of_draws(values, scaled),
-        positions=reported.values(chains.state.sampler_state["theta"][:: plan.n_walkers]),
+        positions=reported.values(chains.positions[:: plan.n_walkers]),
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
         timings=timings_of_fit(),

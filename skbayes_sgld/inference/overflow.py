@@ -93,12 +93,12 @@ def _trial(
     try:
         # far too long steps overflow at once, so checks are frequent
         made = run_chains(run, start, n_draws=1, thin=length, seed=seed, block_size=32)
-        reported_draws(posterior, made.draws, 0, length)
+        reported_draws(posterior, made.positions[:, None], 0, length)
     except ChainOverflowError as error:
         return False, error.step, error.step + 1 + error.rejected
     # with fewer accepted proposals, a run with another seed may accept none
     moves = made.acceptance is None or made.acceptance >= 0.01
-    return bool(np.abs(made.draws).max() <= far) and moves, length, length
+    return bool(np.abs(made.positions).max() <= far) and moves, length, length
 
 
 def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: int) -> str:

@@ -235,7 +235,7 @@ def warm_up(run: Run, start: Array, n_burnin: int, seed: int, **how: Any) -> tup
     lengths = np.ceil(n_burnin * share / share.sum()).astype(int)
     for number, length in enumerate(lengths.tolist(), first):
         run, norms = _equilibrated(run, theta, norms, number)
-        theta = run_chains(run, theta, n_draws=1, thin=length, seed=number, **how).draws[:, 0]
+        theta = run_chains(run, theta, n_draws=1, thin=length, seed=number, **how).positions
     run, _ = _equilibrated(run, theta, norms, first + _ROUNDS)
     return run, theta, first + _ROUNDS
 
@@ -254,7 +254,7 @@ def train(posterior: MLPPosterior, start: Array, n_steps: int, seed: int, **how:
     # steps in units of the parameters' size
     run = Run(Adam(), Dynamics(gradient, metric), Constant(), 0.03, n, min(200, n), False)
     try:
-        return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed, **how).draws[:, 0]
+        return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed, **how).positions
     except ChainOverflowError as error:
         raise ValueError(
             "the training that the draws start from overflowed in "

@@ -117,6 +117,11 @@ class Chains:
         )
 
     @property
+    def positions(self) -> Array:
+        """Positions after the last step ``(C, P)``; a draw may be a corrected position."""
+        return self.state.sampler_state["theta"]
+
+    @property
     def acceptance(self) -> float | None:
         """Share of all proposals so far that were accepted; None without proposals."""
         accepted = self.state.sampler_state.get("accepted")

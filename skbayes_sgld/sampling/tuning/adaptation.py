@@ -278,7 +278,7 @@ def move_into_posterior(
     streams = [ChainStreams(seed ^ 0x5E771E, first_chain + int(c)) for c in low]
     state = RunState(0, free.initial_state(position[low]), streams)
     try:
-        ends = run_chains(free, state, n_draws=1, thin=20).draws[:, -1]
+        ends = run_chains(free, state, n_draws=1, thin=20).positions
     except ChainOverflowError:
         return nearer_to_center(run, position, center, steep=True)
     with np.errstate(invalid="ignore"):  # the density may be 0 at both ends

@@ -403,7 +403,7 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     except ChainOverflowError:
         return False
     # a chain a thousand sds from the mode is about to overflow
-    return bool(np.abs(mode.metric.whiten(chains.draws[:, -1] - mode.theta)).max() < 1e3)
+    return bool(np.abs(mode.metric.whiten(chains.positions - mode.theta)).max() < 1e3)
 
 
 def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> StepChoice:

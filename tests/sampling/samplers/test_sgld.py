@@ -171,7 +171,7 @@ def test_draws_are_corrected_positions_of_the_same_chain_whatever_their_spacing(
     every = run_chains(run, start, n_draws=30)
     kept = run_chains(run, start, n_draws=6, n_burnin=3, thin=4, block_size=5)
     # the chain is the same, and a draw is that of the position before the last step
-    np.testing.assert_array_equal(every.state.sampler_state["theta"][:, 0], positions[:, -1])
+    np.testing.assert_array_equal(every.positions[:, 0], positions[:, -1])
     before = np.column_stack([start[:, 0], positions[:, :-1]])
     newton = before + (shape - np.exp(before)) / scale
     s = scale * 0.3 * run.schedule(np.arange(30))

@@ -70,9 +70,8 @@ def test_a_chain_that_is_led_far_off_or_down_starts_nearer_to_the_mode(
     start = center + np.array([[0.0, 0.0], [0.3, -0.2]])
     chains = adaptation.run_chains(run, start, n_draws=1)
     ends = center + np.array([[0.1, 0.1], end])
-    monkeypatch.setattr(
-        adaptation, "run_chains", lambda *args, **how: replace(chains, draws=ends[:, None])
-    )
+    chains.state.sampler_state["theta"] = ends
+    monkeypatch.setattr(adaptation, "run_chains", lambda *args, **how: chains)
     mode = MODE._replace(theta=np.full(P, center))
     moved = adaptation.move_into_posterior(run, start, mode, seed=0)
     nearer = center + 0.1 * (start[1] - center)
