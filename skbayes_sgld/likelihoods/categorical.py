@@ -171,9 +171,9 @@ class Categorical(LabelLikelihood):
 
 
 def _exponentials(contrasts: Array) -> tuple[Array, Array]:
-    """Replace contrasts ``(C, K - 1, B)`` by exponentials; that of the last class, and its log.
+    """Replace contrasts ``(C, K - 1, B)`` by exponentials over a factor, lest one overflows.
 
-    The exponentials are over a factor, whose log is subtracted where one might overflow.
+    Returns the exponential of the last class, whose contrast is 0, and the log of the factor.
     """
     shift = np.zeros(1, contrasts.dtype)
     if contrasts.max(initial=0.0) > _LARGEST:
