@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENAMETOOLONG
-from numbers import Integral
+from numbers import Integral, Number
 from os import PathLike, fspath, lstat
 from typing import Any
 
@@ -254,17 +254,17 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
         Arguments of ``sklearn.utils.check_array``.
     """
     check_readable(value, argument)
+    expected = " or ".join(f"{n}" for n in n_dims)
+    accepted = f"it must be an array of {expected} dimension{'' if expected == '1' else 's'}"
+    if isinstance(value, (str, Number)) or getattr(value, "ndim", None) == 0:
+        raise TypeError(f"{argument}={printable(repr(value))} is a single value; {accepted}.")
     how = {"dtype": np.float64, **how}
     with naming(argument), np.errstate(invalid="ignore"):  # sums of infinities
         array: Array = check_array(
             value, ensure_2d=False, allow_nd=True, input_name=argument, **how
         )
     if array.ndim not in n_dims:
-        expected = " or ".join(f"{n}" for n in n_dims)
-        raise ValueError(
-            f"{argument} has shape {array.shape}; it must be an array of {expected} dimension"
-            f"{'' if expected == '1' else 's'}."
-        )
+        raise ValueError(f"{argument} has shape {array.shape}; {accepted}.")
     return array
 
 

@@ -21,6 +21,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
+from skbayes_sgld._warnings import warn
 
 POPULATION = -1.0
 _FIRST_NEW = -2.0
@@ -265,7 +266,10 @@ def _plain(label: Any) -> Any:
 
 
 def _check_new(known: Array, new: Any, name: str) -> None:
-    """Raise if new labels are of a type that the fit had not, or its own but for rounding."""
+    """Raise if new labels are of a type that the fit had not, or its own but for rounding.
+
+    Warn if a label of the fit differs in case or outer spaces alone.
+    """
     kinds = {_kind(each) for each in (known if known.dtype == object else known[:1])}
     for label in new:
         if _kind(label) not in kinds:
@@ -274,6 +278,16 @@ def _check_new(known: Array, new: Any, name: str) -> None:
                 f"{_kind(label)}, and the fit had {_plain(known[0])!r}, of type "
                 f"{_kind(known[0])}; give labels of one type."
             )
+    by_letters = {each.strip().casefold(): each for each in known if isinstance(each, str)}
+    for label in new if by_letters else ():
+        if isinstance(label, str) and (same := by_letters.get(label.strip().casefold())):
+            warn(
+                f"X has the label {label!r} in column {name!r}, which is new, and the fit had "
+                f"{same!r}: its effects are those of an unknown group. If both are one group, "
+                "write its label as in the fit.",
+                UserWarning,
+            )
+            break
     if known.dtype.kind != "f":
         return
     some = np.asarray(new, dtype=float)

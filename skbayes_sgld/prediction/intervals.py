@@ -11,6 +11,9 @@ from skbayes_sgld._checks import out_of_range
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import tails
 
+# least level: sums over draws round at 1e-15, and a quantile at 1 - 1e-14 might be infinite
+_FARTHEST = 1e-12
+
 
 def check_levels(q: Any, argument: str = "q") -> Array:
     """Levels, or coverages, as an array; raise if there is none, or one is not inside (0, 1)."""
@@ -26,7 +29,14 @@ def check_levels(q: Any, argument: str = "q") -> Array:
     if wrong.any():
         head = out_of_range(q, argument, wrong)
         raise ValueError(f"{head}; give a number in (0, 1), or several.")
-    return levels.astype(float)
+    levels = levels.astype(float)
+    wrong = np.minimum(levels, 1.0 - levels) < 0.99 * _FARTHEST  # 1 - 1e-12 is rounded
+    if wrong.any():
+        head = out_of_range(q, argument, wrong)
+        raise ValueError(
+            f"{head}; give a number in [{_FARTHEST:g}, 1 - {_FARTHEST:g}], or several."
+        )
+    return levels
 
 
 def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:

@@ -184,7 +184,9 @@ class LinearPredictor(Predictor):
     def spread(self, share: Array, n_rows: int) -> Spread:
         """Mean and deviations; for many rows the draws are factored."""
         enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
-        if enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS:
+        enough = enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS
+        # a draw that weighs nothing beside another is lost to rounding in the factor
+        if enough and share.min() > 1e-16 * share.max():
             return _Factored(self.coef, self._intercept, share)
         return Spread(self, share)
 
@@ -200,8 +202,6 @@ class _Factored(Spread):
 
     def __init__(self, coef: Array, intercept: Array, share: Array) -> None:
         root = np.sqrt(share)
-        some = root > 1e-8 * root.max()  # draws of less weight are lost to rounding in the factor
-        inverse = np.divide(1.0, root, where=some, out=np.zeros_like(root))
         rows, directions = [], []
         for k in range(coef.shape[1]):
             draws = np.column_stack([coef[:, k], intercept[:, k]])
@@ -210,7 +210,7 @@ class _Factored(Spread):
             draws *= root[:, None]
             Q, R = linalg.qr(draws, mode="economic", overwrite_a=True, check_finite=False)
             rows.append(np.vstack([R, mean]).T)
-            directions.append(np.vstack([Q.T * inverse, np.ones_like(root)]))
+            directions.append(np.vstack([Q.T / root, np.ones_like(root)]))
         each = np.stack(rows)
         self._slopes, self._levels = each[:, :-1], each[:, -1:]
         self._directions = np.stack(directions)  # (K, d + 2, S)

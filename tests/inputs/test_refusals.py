@@ -786,6 +786,10 @@ FOUND = [
         lambda: of_linear(RNG.standard_normal((30, 20)), Y, noise_model="log_linear"),
         "42 parameters of 30 rows.*at most 7 of them by LogLinearNoise",
     ),
+    *(
+        (lambda y=y: linear().predict_cdf(X, y), r"^y=.*0\.5.* is a single value; .* 1 or 2 dim")
+        for y in (0.5, "0.5", np.float32(0.5), np.array(0.5))
+    ),
     # rows in blocks
     (lambda: effects(linear(), RowBlocks(lambda: [(X, Y)])), "effects, take an array of some of"),
     (lambda: linear().log_likelihood(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),

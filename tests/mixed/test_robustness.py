@@ -195,6 +195,14 @@ def test_labels_of_another_type_are_refused(known, later, message):
         codes_of(known, later)
 
 
+@pytest.mark.parametrize("label", ["Oslo ", " Oslo", "oslo", "OSLO\n"])
+def test_a_label_of_the_fit_but_for_case_or_spaces_is_told(label):
+    with pytest.warns(
+        UserWarning, match=r"X has the label .*(slo|SLO).* in column 'g'.*had 'Oslo'"
+    ):
+        assert codes_of(["Bern", "Oslo"], ["Bern", label])[1] < -1.0
+
+
 def test_new_labels_of_a_type_of_the_fit_are_new():
     assert codes_of([1, "a"], ["z"])[0] < -1.0
     assert codes_of([1, 2], [3.5])[0] < -1.0

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skbayes_sgld import SGLDGammaRegressor, SGLDNegativeBinomialRegressor
 from skbayes_sgld.likelihoods import Gamma, NormalNoise, StudentTNoise
 from skbayes_sgld.likelihoods.mixture import Mixture
+from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.levels import quantiles_at
 
 N_DRAWS = 300
@@ -75,3 +77,22 @@ def test_levels_between_draws_far_apart_are_solved_for():
     q = LEVELS["twentieths"]
     _, reached, _ = solved("normal", Mixture(u, np.full(N_DRAWS, 1.0 / N_DRAWS)), q)
     np.testing.assert_allclose(reached, np.broadcast_to(q, reached.shape), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("q", [[1e-13, 0.5], 1.0 - 1e-13, np.nextafter(1.0, 0.0)])
+def test_levels_that_sums_over_draws_round_are_refused(q):
+    with pytest.raises(ValueError, match=r"q.* out of range.*give a number in \[1e-12, 1 - 1e-12"):
+        check_levels(q)
+    check_levels([1e-12, 1.0 - 1e-12])
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 300])
+@pytest.mark.parametrize("model", [SGLDNegativeBinomialRegressor, SGLDGammaRegressor])
+def test_the_farthest_levels_have_quantiles(model, n):
+    """At 1 - 1e-14 rounding of the sums over draws made those of some rows infinite."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = rng.poisson(np.exp(X[:, 0])) + 1.0
+    fitted = model(n_draws=200, random_state=0).fit(X, y)
+    quantiles = fitted.predict_quantiles(np.resize(X, (n, 2)), q=[1e-12, 1.0 - 1e-12])
+    assert np.isfinite(quantiles).all() and (quantiles[:, 1] < 1000.0).all()

@@ -6,6 +6,7 @@ from scipy import special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.prediction.predictors import LinearPredictor
 
 
 # decaying steps leave the chains apart, and predict says so
@@ -61,3 +62,14 @@ def test_a_weighted_probability_its_log_and_its_log_odds_agree(n_classes):
     expected = log_odds[:, 1] if n_classes == 2 else log_odds
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-9)
     assert np.isfinite(model.decision_function(1000.0 * X)).all()  # probabilities are 0 and 1
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-17, 1e-12])
+def test_draws_of_nearly_no_weight_have_their_own_predictors(weight):
+    rng = np.random.default_rng(0)
+    X, coef, intercept = (rng.standard_normal(s) for s in [(300, 3), (60, 2, 3), (60, 2)])
+    share = np.ones(60)
+    share[::3] = weight
+    predictor = LinearPredictor(coef, intercept)
+    spread = predictor.spread(share / share.sum(), len(X))
+    np.testing.assert_allclose(spread.predictors(spread.coordinates(X)), predictor(X), atol=1e-4)
