@@ -214,7 +214,9 @@ class StudentTNoise(NormalNoise):
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
-        return student_cdf(self._degrees(u), (y - u[:, 0]) * np.exp(-0.5 * u[:, 1]))
+        with np.errstate(over="ignore"):  # the least noise of far rows beside the largest
+            z = (y - u[:, 0]) * np.exp(-0.5 * u[:, 1])
+        return student_cdf(self._degrees(u), z)
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""

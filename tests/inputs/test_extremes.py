@@ -1,5 +1,7 @@
 """Counts of nearly nothing, weights of nearly everything and starts far out."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,19 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
 def test_numbers_whose_rows_count_as_nothing_are_refused_at_once(noise):
     model = make(SGLDLinearRegression, **noise)
     refuse(model, "count as 3e-14 in all.*improper, or nearly", weight=np.full(len(X), 1e-15))
+
+
+@pytest.mark.parametrize("noise", ["normal", "student_t"])
+@pytest.mark.parametrize(("n", "far"), [(2, 1000.0), (300, 100.0)])
+def test_intervals_of_noise_that_draws_disagree_about_have_no_warning(n, far, noise):
+    """Far out, log-linear noise has sds of very different sizes under the draws."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = X[:, 0] + np.exp(0.5 * X[:, 0]) * rng.standard_normal(60)
+    model = SGLDLinearRegression(
+        noise_model="log_linear", noise_distribution=noise, n_draws=200, random_state=0
+    ).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        interval = model.predict_interval(far * np.resize(X[:2], (n, 2)))
+    assert (interval[:, 0] < interval[:, 1]).all()
