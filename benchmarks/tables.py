@@ -5,8 +5,10 @@
     python -m benchmarks.tables --dry          print, and keep nothing
 
 A fit is measured in a process of its own, which stops it after three minutes of processor time. The
-peer is fitted before, in the same process. The package's modules are compiled first, as those of an
-installed package are: a fit else compiles what it imports, for 50 to 100 ms. A bound is in times of
+peer is fitted before, in the same process. Fits of a few seconds have three processes, and the
+least seconds of each side are kept: the speed of a machine that others use varies. The package's
+modules are compiled first, as those of an installed package are: a fit else compiles what it
+imports, for 50 to 100 ms. A bound is in times of
 the peer or in seconds; it is met if the largest R-hat of the draws is below 1.05 too. All tables
 are made: those after "text" have the shapes of tables that people have, and what made fits of those
 slow.
@@ -48,6 +50,7 @@ from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_redu
 RESULTS = Path(__file__).parent / "results" / "tables.json"
 LIMIT = 180  # seconds of processor time
 R_HAT = 1.05
+_FEW = 5.0  # seconds; shorter fits are measured three times
 _LOOKED_AT = 500  # parameters whose draws are judged
 
 Sample = tuple[Any, np.ndarray]
@@ -245,21 +248,19 @@ def measure(name: str) -> dict[str, Any]:
         try:
             model = cell.ours(random_state=0).fit(X, y)
         except _Stopped:
-            return about | {"stopped": True, "met": False}
+            return about | {"stopped": True}
     ours = process_time() - begin
     signal.setitimer(signal.ITIMER_PROF, 0)
     draws = model.result_.draws.values
     last = draws.shape[2] - 1
     some = draws[..., np.unique(np.linspace(0, last, _LOOKED_AT).astype(int))]
     r_hat = float(potential_scale_reduction(some).max())
-    value = ours / theirs if cell.relative else ours
     return about | {
         "ours": ours,
         "ess": float(effective_sample_size(some).min()),
         "r_hat": r_hat,
         "sampler": str(model.result_.choices["sampler"].value),
         "said": [str(each.message)[:200] for each in caught],
-        "met": bool(value <= cell.most and r_hat < R_HAT),
     }
 
 
@@ -275,9 +276,36 @@ def lines(kept: dict[str, Any]) -> list[list[str]]:
             continue
         times = number(found["ours"] / found["theirs"])
         quality = [f"{found['ess']:,.0f}", f"{found['r_hat']:.3f}"]
-        met = "yes" if found["met"] else "**no**"
+        met = "yes" if _met(name, found) else "**no**"
         rows[-1] += [f"{number(found['ours'])} s", peer, times, *quality, CELLS[name].bound, met]
     return rows
+
+
+def _alone(name: str) -> dict[str, Any]:
+    """What a process of its own measures."""
+    command = [sys.executable, "-m", "benchmarks.tables", "--alone", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _measured(name: str) -> dict[str, Any]:
+    """Cell with the least seconds of both sides: of three processes where they are few."""
+    runs = [_alone(name)]
+    if not runs[0].get("stopped") and runs[0]["ours"] < _FEW:
+        runs += [_alone(name), _alone(name)]
+        for side in ("ours", "theirs"):
+            runs[0][side] = min(each[side] for each in runs)
+    return runs[0]
+
+
+def _met(name: str, found: dict[str, Any]) -> bool:
+    """Whether a fit ended within its bound, with draws that are mixed."""
+    if found.get("stopped"):
+        return False
+    cell = CELLS[name]
+    value = found["ours"] / (found["theirs"] if cell.relative else 1.0)
+    return bool(value <= cell.most and found["r_hat"] < R_HAT)
 
 
 HEAD = "fit", "rows x columns", "ours", "beside", "times", "least ESS", "R-hat", "bound", "met"
@@ -297,9 +325,7 @@ def main() -> None:
     for name in CELLS:
         if options.names and not name.startswith(tuple(options.names)):
             continue
-        command = [sys.executable, "-m", "benchmarks.tables", "--alone", name]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout.splitlines()[-1])
+        found = _measured(name)
         print(" | ".join(lines({name: found})[0]), *found.get("said", ()), sep="\n    ", flush=True)
         if not options.dry:
             kept = json.loads(RESULTS.read_text())["cells"] if RESULTS.exists() else {}
