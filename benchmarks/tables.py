@@ -8,10 +8,9 @@ A fit is measured in a process of its own, which stops it after three minutes of
 peer is fitted before, in the same process. Fits of a few seconds have three processes, and the
 least seconds of each side are kept: the speed of a machine that others use varies. The package's
 modules are compiled first, as those of an installed package are: a fit else compiles what it
-imports, for 50 to 100 ms. A bound is in times of
-the peer or in seconds; it is met if the largest R-hat of the draws is below 1.05 too. All tables
-are made: those after "text" have the shapes of tables that people have, and what made fits of those
-slow.
+imports, for 50 to 100 ms. A bound is in times of the peer or in seconds; it is met if the largest
+R-hat of the draws is below 1.05 too. All tables are made: those after "text" have the shapes of
+tables that people have, and what made fits of those slow.
 
 What is measured is kept in ``benchmarks/results/tables.json``, and shown in ``docs/benchmarks.md``.
 """
