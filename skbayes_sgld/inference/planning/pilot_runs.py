@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from skbayes_sgld.sampling.base import Sampler
-from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning import pilots
+from skbayes_sgld.sampling.tuning.adaptation import on_posterior
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 
@@ -27,8 +27,7 @@ def on_all_rows(run: Run, mode: Mode) -> Run:
     if run.batch_size is None:
         return run
     posterior = run.dynamics.posterior  # the one with all rows, rather than the batches'
-    dynamics = replace(run.dynamics, gradient=Full().bind(posterior), density_of=None)
-    dynamics = round_gradient(dynamics, mode)
+    dynamics = round_gradient(on_posterior(run, posterior).dynamics, mode)
     return replace(run, batch_size=None, n_samples=posterior.n_samples, dynamics=dynamics)
 
 
