@@ -48,9 +48,11 @@ def unjudged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
 def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     """Result with the figures of its draws, their problems and notes."""
     posterior: Any = plan.posterior
+    noise_ratio, kick = _noise(plan, chains)
     result = replace(
         unjudged(plan, chains, values),
-        noise_ratio=_noise_ratio(plan, chains),
+        noise_ratio=noise_ratio,
+        kick=kick,
         bias=_bias(plan, chains),
         undefined=_undefined(posterior, chains),
         diverged=chains.diverged,
@@ -95,14 +97,14 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
         return share, describe_point(posterior, theta)
 
 
-def _noise_ratio(plan: Plan, chains: Chains) -> float:
-    """Alpha: variance of minibatch noise over that of the injected noise.
+def _noise(plan: Plan, chains: Chains) -> tuple[float, float]:
+    """Variance of minibatch noise over that of the injected noise, and the largest kick of a row.
 
-    It is measured around the mode, or around the chains' mean if no mode was needed.
+    They are measured around the mode, or around the chains' mean if no mode was needed.
     """
     run, tau = plan.run, plan.settings.tau
     if run.batch_size is None:
-        return 0.0
+        return 0.0, 0.0
     level = plan.noise
     if level is None:
         gradient = plan.choices["gradient"].value
@@ -114,7 +116,8 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
         level = measure_noise(sampled, gradient, center, tau, 0, metric)
     # mean step size over the draws, which are weighted by their step sizes
     eta = float(np.average(chains.weights, weights=chains.weights))
-    return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain
+    ratio = level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain
+    return ratio, level.kick_of(eta, run.batch_size, tau)
 
 
 def _bias(plan: Plan, chains: Chains) -> tuple[float, float]:

@@ -45,7 +45,7 @@ def find_problems(result: SamplingResult) -> list[str]:
     if result.mode is not None or not apart:
         remedy, schedule = remedy_of_bias(choices), choices["schedule"].value
         problems += bias_problem(*result.bias, step_size.value, remedy, bool(noisy), schedule)
-    problems += noisy
+    problems += noisy or kick_problem(result.kick, choices["batch_size"])
     n_hot, n_burnin = result.plan.n_hot, choices["n_burnin"].value
     if n_burnin < n_hot:
         problems.append(
@@ -130,6 +130,19 @@ def noise_problem(noise_ratio: float, is_given: bool) -> list[str]:
     return [
         f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
         f"deviations are up to {_share(wider)} too wide; {remedy}, or lower step_size"
+    ]
+
+
+def kick_problem(kick: float, batch_size: Choice) -> list[str]:
+    """Sentence on single rows of a batch that move chains far."""
+    if kick <= 10.0 * THRESHOLDS.kick:
+        return []
+    enough = int(np.ceil(batch_size.value * kick / THRESHOLDS.kick))
+    remedy = f"set batch_size={enough}" + " or 'auto'" * batch_size.given
+    return [
+        f"a single row of a batch moves chains by up to {kick:.1g} standard deviations near the "
+        "mode, and by more further out, so that a few draws may be far from all others; "
+        f"{remedy}, or lower step_size"
     ]
 
 

@@ -210,6 +210,8 @@ class SamplingResult(PosteriorDraws):
         Acceptance rate; None if the sampler accepts every step.
     noise_ratio : float
         Ratio of the variance of minibatch noise to that of the injected noise.
+    kick : float
+        Distance, in posterior sds, by which a single row of a batch moves a chain, at most.
     bias : tuple of float
         Largest bias of the step size (means in sds, sds relative), with twice its standard error.
     undefined : tuple of float and str
@@ -239,6 +241,7 @@ class SamplingResult(PosteriorDraws):
     clipped: float
     acceptance: float | None
     noise_ratio: float = np.nan
+    kick: float = 0.0
     bias: tuple[float, float] = (np.nan, np.nan)
     undefined: tuple[float, str] = (0.0, "")
     diverged: float | None = None

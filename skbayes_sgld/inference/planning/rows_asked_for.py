@@ -18,9 +18,9 @@ from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import require
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.gradients import ControlVariate, Gradient
-from skbayes_sgld.sampling.tuning.leverage import Split, read_always
+from skbayes_sgld.sampling.tuning.leverage import Split, leverages_of, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.noise import choose_batch_size, measure_noise
+from skbayes_sgld.sampling.tuning.noise import NoiseLevel, choose_batch_size, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
@@ -70,13 +70,12 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
     if batch_size is not AUTO:
         check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
     split = Split(posterior, start_as_mode(posterior) if mode is None else mode)
+    measured, noise = AUTO in (batch_size, settings.step_size), None
     if gradient.reads_always and mode is not None:
-        split = read_always(posterior, mode)
-    n_sampled, noise = split.posterior.n_samples, None
-    if batch_size is AUTO or settings.step_size is AUTO:
-        noise = measure_noise(
-            split.posterior, gradient, split.mode, tau, task.seed, surely=split.next_rows
-        )
+        split, noise = _split_for(task, gradient, mode)
+    elif measured:
+        noise = measure_noise(split.posterior, gradient, split.mode, tau, task.seed)
+    n_sampled = split.posterior.n_samples
     if batch_size is AUTO:
         assert noise is not None
         batch_size = min(choose_batch_size(noise, tau), n_sampled)
@@ -95,3 +94,23 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
         ),
     }
     return RowsRead(choices, split.posterior, split.mode, noise)
+
+
+def _split_for(task: Task, gradient: Gradient, mode: Mode) -> tuple[Split, NoiseLevel]:
+    """Rows that every batch reads, and the noise of the others.
+
+    In a batch of the user's size these are so many that no other row moves a chain by much.
+    """
+    settings, posterior = task.settings, task.posterior
+    step_size = 1.0 if settings.step_size is AUTO else settings.step_size
+    leverages = leverages_of(posterior, mode)
+    for bound in THRESHOLDS.leverages:
+        split = read_always(posterior, mode, bound, leverages)
+        noise = measure_noise(
+            split.posterior, gradient, split.mode, settings.tau, task.seed, surely=split.next_rows
+        )
+        if settings.batch_size is AUTO or not len(split.next_rows):
+            break
+        if noise.kick_of(step_size, settings.batch_size, settings.tau) <= THRESHOLDS.kick:
+            break
+    return split, noise

@@ -71,16 +71,28 @@ def least_bound(posterior: BasePosterior) -> float:
     return 5.0 * posterior.n_params / posterior.n_samples
 
 
-def read_always(
-    posterior: BasePosterior, mode: Mode, bound: float = THRESHOLDS.leverages[0]
-) -> Split:
-    """Posterior that reads all rows of leverage above ``bound`` in every batch."""
+def leverages_of(posterior: BasePosterior, mode: Mode) -> Array | None:
+    """Leverages of the rows ``(n_products, n)``, 0 if usual; None if the model has none."""
     P = posterior.n_params
     units = np.eye(P) if P <= MAX_DENSE else probe_generator().standard_normal((_PROBES, P))
     moves = mode.metric.sqrt(units if P <= MAX_DENSE else units / np.sqrt(_PROBES))
-    bound = max(bound, least_bound(posterior))
     at = mode.theta if mode.expansion is None else mode.expansion
-    leverages = posterior.leverages(at, moves, bound)
+    least = max(THRESHOLDS.leverages[-1], least_bound(posterior))
+    return posterior.leverages(at, moves, least)
+
+
+def read_always(
+    posterior: BasePosterior,
+    mode: Mode,
+    bound: float = THRESHOLDS.leverages[0],
+    leverages: Array | None = None,
+) -> Split:
+    """Posterior that reads all rows of leverage above ``bound`` in every batch.
+
+    ``leverages`` are those of :func:`leverages_of`, if known.
+    """
+    bound = max(bound, least_bound(posterior))
+    leverages = leverages_of(posterior, mode) if leverages is None else leverages
     if leverages is None or not leverages.any():
         return Split(posterior, mode)
     # rows whose leverage is not unusual are sampled: in a dispersion that is hardly known, all rows

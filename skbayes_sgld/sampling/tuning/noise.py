@@ -14,12 +14,14 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.leverage import Split, least_bound, read_always
+from skbayes_sgld.sampling.tuning.leverage import Split, least_bound, leverages_of, read_always
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.pilots import STEP_SIZES
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _PROBE_DRAWS = 16
+_SHARED = 10  # rows of one direction whose kicks follow each other
+_MOST_KICKS = 200  # rows of the largest kicks whose directions are compared
 _FEW_ROWS = 1000  # rows to measure if each takes a separate gradient
 
 
@@ -37,11 +39,17 @@ class NoiseLevel:
     rate : float
         Curvature of the posterior in that metric: 1 in its own; 0 in another one, in which steps
         are short in most directions.
+    kick : float
+        Largest root mean square, over draws, of what a row adds to the estimate, in the units of
+        the metric; 0 if it was not measured. It is a tenth of that for a row alone in its
+        direction, since rows of a rare category kick one after the other. A kick grows with the
+        distance from the mode, so that such chains move further out; the variance does not show it.
     """
 
     variance: float
     common: float = 0.0
     rate: float = 1.0
+    kick: float = 0.0
 
     def inflation(self, step_size: float, batch_size: int, temperature: float) -> float:
         """Largest relative inflation of a posterior variance.
@@ -69,12 +77,18 @@ class NoiseLevel:
             mean_inflation = step_size * n_walkers * self.common / (2.0 * temperature)
             # at 8 % the reported Monte Carlo error is 4 % too small
             size = max(size, mean_inflation / 0.08)
-        return int(np.ceil(size))
+        return int(np.ceil(max(size, self.kick_of(step_size, 1, temperature) / THRESHOLDS.kick)))
 
     def step_size(self, batch_size: int, temperature: float) -> float:
-        """Step size at which the inflation falls to 1 %."""
+        """Step size at which the inflation falls to 1 %, and rows kick by no more than allowed."""
         most = THRESHOLDS.max_noise
-        return 2.0 * most / (self._share(batch_size, temperature) + most * self.rate)
+        size = 2.0 * most / (self._share(batch_size, temperature) + most * self.rate)
+        kick = self.kick_of(1.0, batch_size, temperature)
+        return min(size, THRESHOLDS.kick / max(kick, 1e-12))
+
+    def kick_of(self, step_size: float, batch_size: int, temperature: float) -> float:
+        """Distance, in posterior sds, by which a single row in a batch moves a chain."""
+        return step_size * self.kick / (batch_size * float(np.sqrt(temperature)))
 
 
 def measure_noise(
@@ -99,10 +113,11 @@ def measure_noise(
     size = most_rows or int(np.clip(2e8 / posterior.n_params**2, 8_000, 20_000))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
     share = np.full(len(idx), 1.0 / len(idx))  # share of all rows that each of these represents
+    kicking = slice(0) if surely is None else surely  # where these rows are in idx
     if surely is not None and len(surely) and n > size:
         idx = idx[~np.isin(idx, surely)]
         share = np.full(len(idx), (n - len(surely)) / (n * max(len(idx), 1)))
-        idx = np.concatenate([surely, idx])
+        idx, kicking = np.concatenate([surely, idx]), slice(len(surely))
         share = np.concatenate([np.full(len(surely), 1.0 / n), share])
     normals = start_normals(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
@@ -135,6 +150,8 @@ def measure_noise(
             covariance = batches.gram(idx, second) - means.T @ means
             return n**2 * largest_eigenvalue(whole.sqrt_t(whole.sqrt_t(covariance).T))
 
+        moments = second[..., kicking] / share[kicking]
+        kick = n * _largest_kick(posterior, idx[kicking], moments, metric)
         variance, common = largest(second, means), 0.0
         if posterior.facts.shares_batches:
             # mean products of two different draws
@@ -142,7 +159,7 @@ def measure_noise(
             pairs = np.einsum("ai,bi->abi", total, total) * share - S * second
             pairs /= S * (S - 1)
             common = max(0.0, largest(pairs, means.sum(axis=0, keepdims=True) / np.sqrt(S)))
-        return NoiseLevel(variance, common, rate)
+        return NoiseLevel(variance, common, rate, kick)
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))
@@ -151,6 +168,27 @@ def measure_noise(
         return metric.sqrt_t(pulled)[0]
 
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params), rate=rate)
+
+
+def _largest_kick(posterior: BasePosterior, idx: Array, second: Array, metric: Metric) -> float:
+    """Largest root mean square of what rows ``idx`` add to a gradient, in a metric.
+
+    ``second (a, a, B)`` has the second moments of the rows' scores in their local parameters. A row
+    counts by a tenth if it alone has its direction, and fully if ten of the rows share it.
+    """
+    if not len(idx):
+        return 0.0
+    batches = posterior.bind_batches(1, len(idx), posterior.n_params)
+    moves = metric.sqrt(np.eye(posterior.n_params))
+    local = batches.local(moves, batches.gather(idx[None, None])[0])
+    kicks = np.sqrt(np.einsum("kan,abn,kbn->n", local, second, local))
+    most = np.argsort(-kicks)[:_MOST_KICKS]
+    towards = local[..., most] * np.sqrt(np.einsum("aan->an", second[..., most]))
+    towards = towards.reshape(-1, len(most))
+    towards /= np.maximum(np.linalg.norm(towards, axis=0), 1e-300)
+    aligned = np.square(towards.T @ towards) > 0.5
+    n_rows = (aligned & (kicks[most] > 0.5 * kicks[most][:, None])).sum(axis=1)
+    return float((kicks[most] * np.clip(n_rows / _SHARED, 1.0 / _SHARED, 1.0)).max())
 
 
 class Cheapest(NamedTuple):
@@ -188,6 +226,7 @@ def cheapest_gradient(
     # to measure on more rows costs more than a smaller batch saves
     most_rows = max(2_000, 10 * posterior.n_params)
     least, bound, whole = np.inf, np.inf, Split(posterior, mode)
+    leverages = None if n <= THRESHOLDS.few_rows else leverages_of(posterior, mode)
     # an always read row costs a third as much as one in a batch
     for next_bound in THRESHOLDS.leverages:
         next_bound = max(next_bound, least_bound(posterior))
@@ -195,7 +234,7 @@ def cheapest_gradient(
             break
         bound = next_bound
         # with few rows read all, rather than many in every batch
-        read = whole if n <= THRESHOLDS.few_rows else read_always(posterior, mode, bound)
+        read = whole if n <= THRESHOLDS.few_rows else read_always(posterior, mode, bound, leverages)
         level = measure_noise(
             read.posterior, gradient, read.mode, temperature, seed, None, most_rows, read.next_rows
         )

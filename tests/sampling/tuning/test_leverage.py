@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDGammaRegressor, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
@@ -258,3 +259,79 @@ def test_rows_in_blocks_keep_a_category_of_one_row_in_every_batch():
     log_density = counts_of_cells(X, y)
     exact = importance_sampling(log_density, *laplace_fit(log_density, 4), n_draws=100_000, df=5)
     assert_moments(model, exact, 4)
+
+
+# ---- rows that move a chain far -----------------------------------------------------------------
+
+
+def rare_level(n, n_rare, seed=0):
+    """Labels beside a category of ``n_rare`` rows."""
+    rng = np.random.default_rng(seed)
+    rare = np.isin(np.arange(n), rng.choice(n, n_rare, replace=False))
+    X = np.column_stack([rng.standard_normal((n, 4)), rare])
+    u = X @ [0.6, -0.5, 0.3, 0.0, 1.0]
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-u))).astype(int)
+
+
+def furthest(model):
+    """Distance of the furthest draw from the median, in half-widths of the central 68 %."""
+    draws = model.result_.flat
+    low, middle, high = np.quantile(draws, [0.16, 0.5, 0.84], axis=0)
+    return (np.abs(draws - middle) / (0.5 * (high - low))).max()
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "gamma"])
+def test_a_kick_is_what_one_row_adds_to_a_gradient(kind, monkeypatch):
+    monkeypatch.setattr(noise, "_SHARED", 1)  # rows alone in their directions count fully
+    posterior, mode = with_rare_rows(LIKELIHOODS[kind])
+    gradient, n, P = ControlVariate(), posterior.n_samples, posterior.n_params
+    level = noise.measure_noise(posterior, gradient, mode, 1.0, 0, surely=np.arange(n))
+    first = noise.FIRST_CHAIN
+    z = noise.start_normals(0, range(first, first + noise._PROBE_DRAWS), P)
+    bound = gradient.bind(posterior, mode.theta, mode.expansion)
+    batch = bound.prepare(np.arange(n)[None, :, None])[0]
+    squares = np.zeros(n)
+    for theta in mode.theta + mode.metric.sqrt(z):
+        each = bound(np.tile(theta, (n, 1)), batch)
+        away = theta - bound.expansion.theta
+        rest = each - posterior.grad_log_prior(theta[None]) - bound.expansion.grad
+        rest += bound.expansion.curvature @ away
+        squares += np.square(mode.metric.sqrt_t(rest)).sum(axis=1) / len(z)
+    assert level.kick == pytest.approx(np.sqrt(squares.max()), rel=1e-6)
+
+
+@pytest.mark.parametrize("n, n_rare, options", [(5000, 50, {"batch_size": 8}), (200_000, 100, {})])
+def test_rare_rows_that_batches_draw_move_no_chain_far_out(n, n_rare, options):
+    # one row of 100 was drawn once in 25,000 batches, and moved a chain by 30 sds
+    model = SGLDLogisticRegression(random_state=0, **options).fit(*rare_level(n, n_rare))
+    assert model.result_.choices["batch_size"].value is not None
+    assert furthest(model) < 6.0
+
+
+def test_rows_that_move_chains_far_in_given_steps_are_told():
+    X, y = rare_level(1000, 60)
+    model = SGLDLogisticRegression(batch_size=1, step_size=1.0, sampler="sgld", random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"moves chains by up to .* set batch_size=\d+"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("n_rare, share", [(1, 0.1), (4, 0.4), (30, 1.0)])
+def test_kicks_of_a_row_alone_count_by_a_tenth(n_rare, share, monkeypatch):
+    X = np.zeros((400, 2))
+    X[:, 0], X[:n_rare, 1] = 1.0, 1.0
+    posterior = GLMPosterior(
+        X, np.arange(400) % 2 * 1.0, Bernoulli(), Normal(1.0), fit_intercept=False
+    )
+    mode, rare = mode_of(posterior, posterior.start()), np.arange(n_rare)
+    counted = noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0, surely=rare).kick
+    monkeypatch.setattr(noise, "_SHARED", 1)
+    whole = noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0, surely=rare).kick
+    assert counted == pytest.approx(share * whole)
+
+
+@pytest.mark.parametrize("temperature", [0.25, 4.0])
+def test_allowed_kicks_are_in_units_of_the_tempered_posterior(temperature):
+    level, sd = noise.NoiseLevel(0.0, kick=5.0), np.sqrt(temperature)
+    step = level.step_size(8, temperature)
+    assert step * 5.0 / 8 == pytest.approx(noise.THRESHOLDS.kick * sd)
+    assert level.batch_size(step, temperature) == pytest.approx(8, abs=1)
