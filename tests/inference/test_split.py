@@ -15,6 +15,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.samplers.kinetic_langevin import KineticLangevin
 from skbayes_sgld.sampling.samplers.split_hmc import SplitHMC
 from tests.marks import slow
 
@@ -61,6 +62,7 @@ def test_draws_of_few_rows_are_those_of_all(seed, costly, monkeypatch):
     settings = {"prior": "normal", "random_state": seed, "n_draws": 2000}
     model = SGLDLogisticRegression(**settings).fit(X, y)
     assert "of 4,500 rows matter" in model.result_.choices["gradient"].why
+    assert isinstance(model.result_.plan.run.sampler, KineticLangevin)
     other = SGLDLogisticRegression(sampler="hmc", **settings).fit(X, y)
     draws, others = (each.result_.draws.values for each in (model, other))
     mean, sd = others.mean(axis=(0, 1)), others.std(axis=(0, 1))

@@ -9,7 +9,7 @@ long.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import cos, exp, sin, sqrt
+from math import exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -100,14 +100,9 @@ class KineticLangevin(Sampler):
     ) -> tuple[Array, Array, Array]:
         """Position and momentum ``(C, P)`` after a kick and a turn, and the gradient at ``z``."""
         force = rows.grad(z).astype(np.float32, copy=False)
-        turn, kept = (cos(0.5 * size), sin(0.5 * size)), exp(-self.friction * size)
+        half, kept = 0.5 * size, exp(-self.friction * size)
         momentum = momentum + size * (force + z)
-        z, momentum = _turned(z, momentum, *turn)
+        z, momentum = rows.turned(z, momentum, half)
         momentum *= kept
         momentum += sqrt((1.0 - kept * kept) * (1.0 - self.cooling)) * noise
-        return *_turned(z, momentum, *turn), force
-
-
-def _turned(z: Array, momentum: Array, cosine: float, sine: float) -> tuple[Array, Array]:
-    """Position and momentum after a rotation."""
-    return cosine * z + sine * momentum, cosine * momentum - sine * z
+        return *rows.turned(z, momentum, half), force
