@@ -102,7 +102,7 @@ def test_a_chain_does_not_depend_on_the_others():
 
 def without_rejections(posterior, step_size, **settings):
     """A run that never rejects, and whose turns follow the first row."""
-    run = split_run(posterior, np.array([0]), KineticLangevin(), step_size, **settings)
+    run = split_run(posterior, np.array([0]), KineticLangevin(midway=True), step_size, **settings)
     return replace(run, dynamics=replace(run.dynamics, whitened=SplitRows(run.dynamics, 0.05)))
 
 
