@@ -523,12 +523,11 @@ class LabelLikelihood(Likelihood):
     def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
         """Weighted sums over rows of each class's probability ``(M, n_classes, B)``.
 
-        ``eta (C, n_predictors, B)`` may be in single precision, and may be overwritten. ``own`` is
-        ``(B, n_own)``, and each of the M columns of ``weight (C, M)`` is for one sum. A tiny sum
-        has the rounding error of the sum over all classes.
+        The other arguments are those of :meth:`mean_probabilities`, and each of the M columns of
+        ``weight (C, M)`` is for one sum. A tiny sum has the rounding error of the sum over all
+        classes.
         """
-        known = np.broadcast_to(own.T.astype(eta.dtype), (len(eta), *own.T.shape))
-        p = self.mean(np.concatenate([eta, known], axis=1))
+        p = self.mean(self._beside_own(eta, own))
         return np.tensordot(weight.T.astype(eta.dtype), p, 1)
 
     def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:

@@ -141,12 +141,12 @@ class Categorical(LabelLikelihood):
         return p
 
     def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
-        """Weighted sums of the softmax probabilities, by the contrasts with the last class."""
-        others = eta[:, :-1]
-        others -= eta[:, -1:]
-        eta[:, -1] = _exponentials(others)[0]
-        eta /= eta.sum(axis=1, keepdims=True)
-        return np.tensordot(weight.T.astype(eta.dtype), eta, 1)
+        """Weighted sums of the softmax probabilities, from contrasts; the last by the others."""
+        total = _exponentials(eta)[0] + eta.sum(axis=1)
+        eta /= total[:, None]
+        others = np.tensordot(weight.T.astype(eta.dtype), eta, 1).astype(float)
+        last = weight.sum(axis=0)[:, None] - others.sum(axis=1)
+        return np.concatenate([others, last[:, None]], axis=1)
 
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
         """Logs of the softmax probabilities, from contrasts."""

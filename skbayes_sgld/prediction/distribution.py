@@ -108,6 +108,12 @@ class PredictiveDistribution:
         own = None if self.own is None else (self.share @ self.own)[None]
         return replace(self, predictor=predictor, own=own, weights=None)
 
+    def by_contrasts(self) -> PredictiveDistribution:
+        """Distribution whose predictors are contrasts, if these determine the probabilities."""
+        if not self.likelihood.shift_invariant:
+            return self
+        return replace(self, predictor=self.predictor.contrasts())
+
     @property
     def share(self) -> Array:
         """Probabilities of the draws ``(S,)``."""
@@ -776,10 +782,7 @@ class PredictiveDistribution:
 
     def _spread_of_labels(self, X: Array) -> Spread:
         """Spread of the predictors, or of their contrasts if these determine the probabilities."""
-        if not self.likelihood.shift_invariant:
-            return self._spread(X)
-        with one_blas_thread():
-            return self.predictor.contrasts().spread(self.share, X.shape[0])
+        return self.by_contrasts()._spread(X)
 
     def labels(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Position ``(n,)``, among all classes, of the most probable class.
@@ -837,7 +840,8 @@ class PredictiveDistribution:
     def total_probabilities(self, eta: Array, weight: Array) -> Array:
         """Sums over rows as ``LabelLikelihood.total_probabilities`` ``(M, n_classes, S)``.
 
-        ``eta (K, n, S)`` are the predictors of the rows, and ``weight (n, M)`` their weights.
+        ``eta (K, n, S)`` are the predictors of the rows, or their contrasts (see
+        :meth:`by_contrasts`), and ``weight (n, M)`` their weights.
         """
         likelihood, eta = self._label_likelihood(), eta.swapaxes(0, 1)
         totals = likelihood.total_probabilities(eta, self._own_draws, weight)

@@ -266,7 +266,8 @@ class Response:
         def predicted(block: Array) -> list[PredictedRows]:
             return self.predictions(model, seen.take(block).X, rows[block], n_draws)
 
-        laws = [one.predictive for one in predicted(np.arange(1))]  # made once for all blocks
+        # made once for all blocks
+        laws = [one.predictive.by_contrasts() for one in predicted(np.arange(1))]
 
         def total(start: int) -> Array:
             block = np.arange(start, min(start + size, len(rows)))
@@ -277,7 +278,7 @@ class Response:
             with np.errstate(over="ignore", invalid="ignore"):
                 sums = of_block(block, unwrapped, each)
                 if not np.isfinite(sums).all():
-                    means = [unwrapped.from_model(one.mean_draws()) for one in each]
+                    means = [unwrapped.from_model(one.mean_draws()) for one in predicted(block)]
                     self._refuse(rows[block], np.hstack(means))
             return sums
 

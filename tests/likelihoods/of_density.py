@@ -204,8 +204,9 @@ def check_labels(likelihood):
     eta = u[:, : likelihood.n_predictors]
     p_shared, _ = likelihood.probabilities(np.hstack([eta, np.repeat(own, len(u), axis=0)]))
     weight = np.random.default_rng(3).normal(size=(len(u), 2))
+    free = eta[:, :-1] - eta[:, -1:] if likelihood.shift_invariant else eta
     for dtype, error in ((np.float64, 1e-12), (np.float32, 1e-5)):
-        found = likelihood.total_probabilities(eta.astype(dtype), own[0].T, weight)
+        found = likelihood.total_probabilities(free.astype(dtype), own[0].T, weight)
         total = np.einsum("nm,nks->mks", weight, p_shared)
         np.testing.assert_allclose(found, total, atol=error * np.abs(weight).sum())
     y, p = some_y(likelihood, np.repeat(u[..., :1], S, axis=2)), p[..., 0]
