@@ -242,6 +242,21 @@ class GroupEffects(Term):
             rows = codes == code
             eta[rows] += values[rows] @ drawn(code)
 
+    def sums(self, X: Any, weight: Array, effects: Array, drawn: Callable[[float], Array]) -> Array:
+        """Sums of the effects of the rows' labels."""
+        codes, values = self.codes(X), self.values(X)
+        of_label = np.zeros((values.shape[1], weight.shape[1], effects.shape[1]))
+        known = codes >= 0
+        at = codes[known].astype(np.int64)
+        for of_effect, value in zip(of_label, values[known].T, strict=True):
+            for total, w in zip(of_effect, weight[known].T, strict=True):
+                total[:] = np.bincount(at, w * value, effects.shape[1])
+        sums = np.einsum("qml,qls->ms", of_label, effects, optimize=True)
+        for code in np.unique(codes[codes < POPULATION]):
+            rows = codes == code
+            sums += weight[rows].T @ values[rows] @ drawn(code)
+        return sums
+
     @property
     def effect_names(self) -> list[str]:
         """``effect[Subject=308, Days]``."""

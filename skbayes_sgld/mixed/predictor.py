@@ -30,6 +30,8 @@ class MixedPredictor(Predictor):
         Factor of the covariance of the effects of each term.
     """
 
+    is_linear = True
+
     def __init__(
         self,
         linear: LinearPredictor,
@@ -53,6 +55,13 @@ class MixedPredictor(Predictor):
         if any(term.reads.intersection(columns.tolist()) for term in self.terms):
             return None
         return self._linear.along(np.searchsorted(self._columns.fixed, columns))
+
+    def sums(self, X: Array, weight: Array) -> Array:
+        """Sums of the linear predictors, and of the effects of each row's labels."""
+        sums = self._linear.sums(X[:, self._columns.fixed], weight)
+        for k, term in enumerate(self.terms):
+            sums[0] += term.sums(X, weight, self._effects[k], partial(self._drawn, k))
+        return sums
 
     def _drawn(self, term: int, code: float) -> Array:
         """Effects ``(q, S)`` of a label that the fit did not see."""

@@ -172,6 +172,11 @@ class Bend(Term):
         """Add the bend to predictors."""
         eta += self.matrix(X) @ effects[0]
 
+    def sums(self, X: Any, weight: Array, effects: Array, drawn: Callable[[float], Array]) -> Array:
+        """Sums of bends."""
+        sums: Array = weight.T @ self.matrix(X) @ effects[0]
+        return sums
+
     @property
     def effect_names(self) -> list[str]:
         """``effect[smooth(age), 0]``."""

@@ -68,6 +68,10 @@ class Term:
         """
         raise NotImplementedError
 
+    def sums(self, X: Any, weight: Array, effects: Array, drawn: Callable[[float], Array]) -> Array:
+        """Sums ``(M, S)`` over rows, with weights ``(n, M)``, of what :meth:`add` adds."""
+        raise NotImplementedError
+
     @property
     def effect_names(self) -> list[str]:
         """Names of the effects, label by label."""

@@ -778,8 +778,9 @@ class PartialDependenceDisplay(Display):
         grid_resolution : int, default=50
             Number of values, at most 1,000, evenly spaced over the range of a numeric column.
         n_rows : int or None, default=500
-            Number of rows to predict under all draws, as in :func:`skbayes_sgld.effects`: the
-            means and bands are those of all rows.
+            Number of rows to predict under all draws, as in :func:`skbayes_sgld.effects`. The means
+            and bands are those of all rows. With more rows, means are first expanded to second
+            order in the parameters; rows are predicted where that is not accurate.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice of rows.
         groups : {"population"} or None, default=None

@@ -847,6 +847,11 @@ class PredictiveDistribution:
         totals = likelihood.total_probabilities(eta, self._own_draws, weight)
         return self._among_all(totals, 0.0)
 
+    def probabilities_at(self, eta: Array) -> Array:
+        """Probability of each class ``(n, n_classes, S)``, given predictors or contrasts."""
+        likelihood, eta = self._label_likelihood(), eta.swapaxes(0, 1).copy()
+        return self._among_all(likelihood.probability_draws(eta, self._own_draws), 0.0)
+
     def probability_quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
         likelihood, row_values = self._label_likelihood(), _of_one_trial(row_values)

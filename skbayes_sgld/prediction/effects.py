@@ -289,7 +289,7 @@ def dependence(
     with stages(caller, "value", len(grid)) as begin:
         for value, response in zip(grid, responses, strict=True):
             begin(printable(value))
-            draws.append(response.mean())
+            draws.append(response.expanded_mean())
     return name, grid, np.array(draws)
 
 

@@ -13,18 +13,22 @@ block by block: how much is computed beforehand depends on that number.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._linalg import MAX_DENSE, gram_of_predictors
 from skbayes_sgld._typing import Array
 
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
 _FEWEST_DRAWS = 50  # likewise
 _ROWS_PER_COLUMN = 8  # likewise
+_MOST_SQUARED = 500  # coefficients of a draw whose products are summed
 _OF_MIDDLE = 50  # rows whose medians are in the middle of all
+
+Weights = dict[tuple[int, int], Array]  # by the positions of two predictors
 
 
 class Predictor:
@@ -33,10 +37,13 @@ class Predictor:
     Attributes
     ----------
     n_draws, n_predictors : int
+    is_linear : bool
+        Whether predictors are linear in the parameters: their sums over rows are then cheap.
     """
 
     n_draws: int
     n_predictors: int
+    is_linear: bool = False
 
     def __call__(self, X: Array) -> Array:
         """Predictors ``(K, n, S)`` of the rows ``X (n, d)``."""
@@ -49,6 +56,18 @@ class Predictor:
     def along(self, columns: Array) -> Array | None:
         """Coefficients ``(S, K, m)`` of m columns, or None if predictors are not linear in them."""
         return None
+
+    def sums(self, X: Array, weight: Array) -> Array:
+        """Sums ``(K, M, S)`` of the predictors of rows with weights ``(n, M)``."""
+        return np.matmul(weight.T, self(X))
+
+    def squares(self, X: Array, weights: Weights, middle: Predictor) -> Array:
+        """Sums ``(L, S)`` of squares and products of predictors minus those of ``middle``.
+
+        ``weights`` holds the weights ``(L, n)`` of each two predictors ``a <= b``; others are left
+        out. Zeros if predictors are not products of rows and coefficients.
+        """
+        return np.zeros((len(weights[0, 0]), self.n_draws))
 
     def at_mean(self, share: Array) -> Predictor | None:
         """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
@@ -72,12 +91,17 @@ class _Contrasts(Predictor):
 
     def __init__(self, predictor: Predictor) -> None:
         self.n_draws, self.n_predictors = predictor.n_draws, predictor.n_predictors - 1
-        self._predictor = predictor
+        self._predictor, self.is_linear = predictor, predictor.is_linear
 
     def __call__(self, X: Array) -> Array:
         """Differences ``(K - 1, n, S)``."""
         eta = self._predictor(X)
         return eta[:-1] - eta[-1:]
+
+    def sums(self, X: Array, weight: Array) -> Array:
+        """Differences of sums."""
+        sums = self._predictor.sums(X, weight)
+        return sums[:-1] - sums[-1:]
 
 
 class Spread:
@@ -132,6 +156,8 @@ class Spread:
 class LinearPredictor(Predictor):
     """Linear predictors under the draws ``coef (S, K, d)`` and ``intercept (S, K)``."""
 
+    is_linear = True
+
     def __init__(self, coef: Array, intercept: Array) -> None:
         self.n_draws, self.n_predictors, self._width = coef.shape
         self.coef, self._intercept = coef, intercept
@@ -153,6 +179,32 @@ class LinearPredictor(Predictor):
     def along(self, columns: Array) -> Array:
         """Coefficients of some columns."""
         return self.coef[:, :, columns]
+
+    def sums(self, X: Array, weight: Array) -> Array:
+        """Predictors of the sums of the rows."""
+        slopes, levels = self._by_draw
+        return (X.T @ weight).T @ slopes + weight.sum(axis=0)[:, None] * levels
+
+    def squares(self, X: Array, weights: Weights, middle: Predictor) -> Array:
+        """Quadratic forms, about the mean row."""
+        K = self.n_predictors
+        if K * (self._width + 1) > _MOST_SQUARED or not isinstance(middle, LinearPredictor):
+            return super().squares(X, weights, middle)
+        Z: Any = X
+        Z = np.asarray(Z.toarray() if issparse(Z) else Z, dtype=float)
+        center = Z.mean(axis=0)
+        Z = np.column_stack([Z - center, np.ones(len(Z))])
+        away = self.coef - middle.coef
+        level = self._intercept - middle._intercept + away @ center
+        flat = np.concatenate([away, level[..., None]], axis=2).reshape(self.n_draws, -1)
+        unit = flat.std(axis=0)
+        single = (flat / np.where(unit > 0.0, unit, 1.0)).astype(np.float32)
+        sums = np.empty((len(weights[0, 0]), self.n_draws))
+        for k in range(len(sums)):
+            each = [[weights[min(a, b), max(a, b)][k] for b in range(K)] for a in range(K)]
+            gram = gram_of_predictors(Z, np.array(each)) * unit[:, None] * unit
+            sums[k] = np.einsum("si,si->s", single @ gram.astype(np.float32), single)
+        return sums
 
     @cached_property
     def _single_slopes(self) -> Array:

@@ -24,6 +24,7 @@ from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
+from skbayes_sgld.prediction.expansions import Expansion
 from skbayes_sgld.prediction.factors import Columns, different, numbers_of
 from skbayes_sgld.prediction.predicted_rows import PredictedRows
 from skbayes_sgld.prediction.tables import Table
@@ -31,6 +32,8 @@ from skbayes_sgld.prediction.wrappers import Unwrapped, components, layers, unwr
 
 # of the response in a part of the rows: with more, most of the time is spent on memory
 _NUMBERS = 2**20
+_TRIED = 16  # draws that predict all rows to check an expansion
+_DRAWS_EACH = 10  # with fewer draws for each of these, all draws predict all rows
 _FEWEST = 32  # draws that predict all rows if not all draws do, besides two for each parameter
 
 # sums over some rows, with weights, under all draws (None) or a few
@@ -55,9 +58,6 @@ class Response:
         Rows that are predicted under all draws, chosen at random; None: all.
     seed : int
         Seed of the choice of rows.
-    to_all_draws : ndarray of shape (S, k) or None
-        Matrix that maps corrections of the mean (all rows instead of a part of them) under some
-        draws to corrections under all draws.
     rows : ndarray of int of shape (n,) or None
         Positions of the rows in the user's X; None: those of the table.
     groups : str or None
@@ -69,9 +69,9 @@ class Response:
     by_row: dict[str, Array] = field(default_factory=dict)
     n_rows: int | None = None
     seed: int = 0
-    to_all_draws: Array | None = None
     rows: Array | None = None
     groups: str | None = None
+    _kept: dict[str, Any] = field(default_factory=dict)  # of the model, whatever the rows
 
     @classmethod
     def of(
@@ -97,10 +97,7 @@ class Response:
             numbers = as_numbers(value, name)
             by_row[name] = numbers if numbers.ndim else np.full(table.n_rows, numbers)
             check_lengths(X=table.X, **{name: by_row[name]})
-        is_part = n_rows is not None and table.n_rows > n_rows
-        matrix = _to_all_draws(unwrap(estimator).model.posterior_) if is_part else None
-        seed = draw_seed(random_state)
-        return cls(estimator, table, by_row, n_rows, seed, matrix, groups=groups)
+        return cls(estimator, table, by_row, n_rows, draw_seed(random_state), groups=groups)
 
     def columns(self, factors: Any) -> Columns:
         """The columns: numbers or factors; ``factors`` names some of the latter."""
@@ -218,8 +215,51 @@ class Response:
         """
         if scale is not None:
             return self.over_rows(self._total, scale)
-        many = self.n_rows is not None and self.table.n_rows > self.n_rows
-        return self.over_rows(partial(self._total, single=many), np.ones(self.table.n_rows))
+        total = partial(self._total, single=self._is_large)
+        return self.over_rows(total, np.ones(self.table.n_rows))
+
+    @property
+    def _is_large(self) -> bool:
+        return self.n_rows is not None and self.table.n_rows > self.n_rows
+
+    def expanded_mean(self) -> Array:
+        """Mean over many rows from its expansion about the mean draw, if that is accurate.
+
+        Errors of two means do not cancel, so differences are not taken of these.
+        """
+        means = self._expanded() if self._is_large else None
+        return self.mean() if means is None else means
+
+    def _expanded(self) -> Array | None:
+        """Mean over the rows by its expansion; None if too much is left out."""
+        if "expansions" not in self._kept:
+            self._kept["expansions"] = self._expansions()
+        if not (expansions := self._kept["expansions"]):
+            return None
+        n = self.table.n_rows
+
+        def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
+            weight = np.full(len(block), 1.0 / n)
+            both = zip(expansions, each, strict=True)
+            return np.vstack([expansion.sums(one, weight) for expansion, one in both]).T
+
+        tried = unwrap(self.estimator).model._choose_draws(_TRIED, 0)
+        sums = self.add_up(np.arange(n), _TRIED, of_block).T
+        each = np.split(sums, len(expansions))
+        found = [one.means(part, tried) for one, part in zip(expansions, each, strict=True)]
+        means = [one for one in found if one is not None]
+        return np.hstack(means) if len(means) == len(found) else None
+
+    def _expansions(self) -> list[Expansion]:
+        """Expansion of each output; none if a model has few draws, or they differ in weight."""
+        unwrapped = unwrap(self.estimator, self.table.take(np.arange(1)).X)
+        model, draws = unwrapped.model, unwrapped.model.posterior_
+        if len(draws.flat) < _DRAWS_EACH * _TRIED or draws.flat_weights is not None:
+            return []
+        each = self.predictions(model, Table.of(unwrapped.X).X, np.arange(1), None)
+        laws = [one.predictive.by_contrasts() for one in each]
+        found = [Expansion.of(law, unwrapped.from_model) for law in laws]
+        return [one for one in found if one is not None]
 
     def over_rows(self, total: Total, scale: Array) -> Array:
         """Mean over the rows, each multiplied by its ``scale (n,)``, under every draw ``(S, ...)``.
@@ -228,8 +268,12 @@ class Response:
         all. The difference between the two means is nearly linear in the parameters, so it is known
         under every draw by least squares.
         """
-        n, size, matrix = self.table.n_rows, self.n_rows, self.to_all_draws
-        if size is None or n <= size or matrix is None:
+        n, size = self.table.n_rows, self.n_rows
+        if size is None or n <= size:
+            return total(np.arange(n), scale / n, None)
+        if "to_all_draws" not in self._kept:
+            self._kept["to_all_draws"] = _to_all_draws(unwrap(self.estimator).model.posterior_)
+        if (matrix := self._kept["to_all_draws"]) is None:
             return total(np.arange(n), scale / n, None)
         part = np.sort(np.random.RandomState(self.seed).choice(n, size, replace=False))
         of_part = np.zeros(n)
