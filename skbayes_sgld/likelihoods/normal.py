@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.likelihoods.base import Array, Likelihood
@@ -65,6 +66,11 @@ class _Normal(Likelihood):
         with np.errstate(over="ignore"):  # the least noise of far rows beside the largest
             z = (y - u[:, 0]) / np.sqrt(self.variance(u))
         return normal_cdf(z)
+
+    def quantile_start(self, u: Array, q: float) -> tuple[Array, Array]:
+        """Quantile ``(C,)`` at the local parameters, and the standard deviation ``(C,)``."""
+        sd = np.sqrt(self.variance(u))[:, 0]
+        return u[:, 0, 0] + sd * ndtri(q), sd
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""

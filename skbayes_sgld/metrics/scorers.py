@@ -249,7 +249,7 @@ def get_scorer(name: str, **options: Any) -> Scorer:
         One of:
 
         * ``"log_predictive_density"``: mean log density, or log probability of labels and counts;
-          exact for the mixture of draws, in the units of the user's y;
+          of the mixture of draws, within 1e-3 of its standard error, in the units of the user's y;
         * ``"neg_crps"`` of numbers and counts: from the distribution function, within 2e-4 standard
           deviations of the prediction;
         * ``"neg_interval_score"``, ``"neg_coverage_error"`` (difference from the nominal coverage),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor, Spread
+
+_MOST_COLUMNS = 150  # of effects: products with more take as long as reading those of labels
+_ROWS_PER_EFFECT = 8
 
 
 class MixedPredictor(Predictor):
@@ -49,6 +53,45 @@ class MixedPredictor(Predictor):
         for k, term in enumerate(self._columns.terms):
             term.add(eta[0], X, self._effects[k], partial(self._drawn, k))
         return eta
+
+    def spread(self, share: Array, X: Array) -> Spread:
+        """Mean and deviations; with few effects those of linear predictors of columns of theirs.
+
+        Predictions of many rows take a third of the time.
+        """
+        effects = [each.reshape(-1, self.n_draws) for each in self._effects]
+        if issparse(X) or X.shape[0] < _ROWS_PER_EFFECT * sum(map(len, effects)):
+            return super().spread(share, X)
+        new: list[dict[float, Array]] = [{} for _ in self.terms]
+        for k, term in enumerate(self.terms):
+
+            def noted(code: float, k: int = k) -> Array:
+                new[k][code] = self._drawn(k, code)
+                return np.zeros((len(self._effects[k]), 1))
+
+            nothing = np.zeros((*self._effects[k].shape[:2], 1))
+            term.add(np.zeros((X.shape[0], 1)), X, nothing, noted)
+        effects += [each for drawn in new for each in drawn.values()]
+        width = sum(map(len, effects))
+        if width > _MOST_COLUMNS:
+            return super().spread(share, X)
+        inner = self._linear.beside(np.vstack(effects)).spread(share, X)
+        columns = partial(self._as_columns, width, [list(codes) for codes in new])
+        return Spread(self, share) if inner.directions is None else _OfColumns(inner, columns)
+
+    def _as_columns(self, width: int, new: Sequence[list[float]], X: Array) -> Array:
+        """Columns of numbers, and those ``(n, width)`` that multiply the effects."""
+        beside, first = np.zeros((X.shape[0], width)), 0
+        after = sum(each.shape[0] * each.shape[1] for each in self._effects)
+        identity = np.eye(width)
+        for k, term in enumerate(self.terms):
+            q, L, _ = self._effects[k].shape
+            at = {code: identity[after + q * i :][:q] for i, code in enumerate(new[k])}
+            term.add(
+                beside, X, identity[first : first + q * L].reshape(q, L, width), at.__getitem__
+            )
+            first, after = first + q * L, after + q * len(new[k])
+        return np.column_stack([X[:, self._columns.fixed], beside])
 
     def along(self, columns: Array) -> Array | None:
         """Coefficients of columns that no term reads."""
@@ -103,3 +146,23 @@ class MixedPredictor(Predictor):
         effects = [np.einsum("s,qls->lq", share, each)[None] for each in self._effects]
         roots = [np.zeros((1, *root.shape[1:])) for root in self._roots]
         return MixedPredictor(self._linear.at_mean(share), self._columns, effects, roots)
+
+
+class _OfColumns(Spread):
+    """Spread of linear predictors of columns that rows are turned into."""
+
+    def __init__(self, inner: Spread, columns: Callable[[Array], Array]) -> None:
+        self._inner, self._columns = inner, columns
+        self.directions, self.n_coordinates = inner.directions, inner.n_coordinates
+
+    def predictors(self, coordinates: Array, k: int = 0) -> Array:
+        """Predictors ``(K, n, S)``, or the k-th."""
+        return self._inner.predictors(coordinates, k)
+
+    def variance(self, coordinates: Array) -> Array:
+        """Variance of the predictors over the draws."""
+        return self._inner.variance(coordinates)
+
+    def coordinates(self, X: Array) -> Array:
+        """Coordinates of the rows."""
+        return self._inner.coordinates(self._columns(X))

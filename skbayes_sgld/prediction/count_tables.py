@@ -8,12 +8,14 @@ functions at many counts of a row, or quantiles at many levels, this takes a six
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.mixture import Mixture
 
 _LARGEST = 128  # count up to which probabilities are summed
+_ALL, _EACH = 8, 3  # counts up to which all have an estimate of their error; then every third
 _TINY = 1e-280  # probability of 0 from which on ratios do not lead to other probabilities
 
 
@@ -34,9 +36,12 @@ def quantiles_of_counts(mixture: Mixture, likelihood: Likelihood, q: Array, scal
 
     The errors of the means are relative to ``scale (m,)``.
     """
-    top, unit = likelihood.quantile_start(mixture.center(), float(q.max()))
+    center, highest = mixture.center(), float(q.max())
+    mean, sd = likelihood.mean(center)[:, 0], np.sqrt(likelihood.variance(center))[:, 0]
+    # one sd beyond the quantile of a normal or, if that is larger, of an exponential distribution
+    reach = max(float(ndtri(highest)), -np.log1p(-highest) - 1.0, 0.0) + 1.0
     mixture.scale = 1.0
-    table = _table(mixture, likelihood, top + np.ceil(unit))
+    table = _table(mixture, likelihood, np.ceil(mean + reach * sd))
     reached = np.where(np.isfinite(table), table, 0.0).max(axis=1)
     rest = np.flatnonzero(reached < q.max())
     every, error = np.arange(len(mixture)), np.zeros(len(mixture)) + mixture.error
@@ -78,6 +83,7 @@ def _table(mixture: Mixture, likelihood: Likelihood, last: Array) -> Array:
         if k:
             term = term[:left] * ratio(k - 1.0, left)
             total = total[:left] + term
+        some.estimates = k < _ALL or k % _EACH == 0  # neighbours have similar errors
         mean = some.average(total, slice(left))
         table[order[:left], k + 1] = np.clip(mean, 0.0, 1.0)
     mixture.add_errors(order, some)

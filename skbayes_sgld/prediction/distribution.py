@@ -20,6 +20,7 @@ from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
+from skbayes_sgld.prediction.cubature import Cubature
 from skbayes_sgld.prediction.interpolation import Interpolation
 from skbayes_sgld.prediction.levels import quantiles_at
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
@@ -31,13 +32,16 @@ _NODES = 0.1  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
 # estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these.
 # That of quantiles is of their levels: 2e-4 at most on difficult rows (tests/prediction)
-_OF_QUANTILE, _OF_COUNT, _OF_CDF, _OF_DENSITY = 2.5e-4, 5e-4, 4e-6, 4e-6
-_OF_MOMENTS = 2e-5  # in sds of an observation at the mean parameters
-# of distribution functions at many points of a row, whose integral moves by 1e-6 of itself
-_OF_INTEGRAL, _MOST_POINTS = 2e-4, 16
+_OF_QUANTILE, _OF_COUNT, _OF_CDF = 2.5e-4, 5e-4, 1e-4
+_OF_DENSITY = {1: 1e-4, 2: 1e-3}  # relative, by the number of predictors
+_OF_PROBABILITY = 1e-3  # relative: a fifth of the error by 4,000 draws whose log odds have sd 0.3
+_OF_MOMENTS = 1e-4  # in sds of an observation at the mean parameters
+_MOST_POINTS = 16  # of a row, of which each has an estimate of its error
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
 _MOST_OVER = 5.0  # a few more nodes do not mend larger errors
 _PROBE = 16  # rows whose errors tell those of others with as many nodes
+_PROBED = 32  # rows that tell which of the others need all draws
+_MOST_BENT = 0.2  # relative change of a probability by averaging that nodes may have to tell
 _FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _LARGEST_LOG = 60.0  # of a log variance in single precision
@@ -147,7 +151,7 @@ class PredictiveDistribution:
 
     def _spread(self, X: Array) -> Spread:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
-            return self.predictor.spread(self.share, X.shape[0])
+            return self.predictor.spread(self.share, X)
 
     def predictors(
         self, X: Array, row_values: RowValues = NO_VALUES, single: bool = False
@@ -334,12 +338,19 @@ class PredictiveDistribution:
             mixture.scale = float(scale_of(np.array(p)))
             return likelihood.averaged_quantile(mixture, p)
 
+        def start(mixture: Mixture, p: float) -> Array:
+            return likelihood.quantile_start(mixture.center(), p)[0]
+
+        def level(mixture: Mixture, t: Array, near: float) -> Array:
+            mixture.scale = float(scale_of(np.array(near)))
+            return mixture.cdf(likelihood.cdf)(t, np.arange(len(mixture)))
+
         def quantiles_of(mixture: Mixture) -> Array:
             if likelihood.has_ratios:
                 return quantiles_of_counts(mixture, likelihood, q, scale_of(q))
             if likelihood.whole:
                 return np.column_stack([solve(mixture, float(p)) for p in q])
-            quantiles = quantiles_at(mixture, solve, q, logs=bool(likelihood.log_link)).T
+            quantiles = quantiles_at(mixture, solve, start, level, q, bool(likelihood.log_link)).T
             return (mixture.origin + mixture.unit * quantiles).T
 
         error = _OF_COUNT if likelihood.whole else _OF_QUANTILE
@@ -662,17 +673,14 @@ class PredictiveDistribution:
         """Log density of each row's observation under the mixture over all draws ``(n,)``."""
 
         def log_density_of(mixture: Mixture, y: Array) -> Array:
+            if in_units:
+                density = self._density_in_units(mixture, y)
+                return (mixture.log_mean(density) - np.log(mixture.unit))[:, None]
             return mixture.log_mean(lambda u, rows: self._log_density(u, y[rows]))[:, None]
 
-        def in_units(mixture: Mixture, y: Array) -> Array:
-            density = self._density_in_units(mixture, y)
-            return (mixture.log_mean(density) - np.log(mixture.unit))[:, None]
-
-        # with two predictors nodes for this error are as many as take the time of all draws
-        if self._has_units(row_values) and self.predictor.n_predictors == 2:
-            return self._by_sums(in_units, X, row_values, y, in_units=True)[:, 0]
-        fewer = self._many(X) and self.predictor.n_predictors == 1
-        return self._averages(log_density_of, _OF_DENSITY if fewer else 0.0, X, row_values, y)[:, 0]
+        in_units = self._has_units(row_values) and self.predictor.n_predictors == 2
+        error = _OF_DENSITY.get(self.predictor.n_predictors, 0.0) if self._many(X) else 0.0
+        return self._averages(log_density_of, error, X, row_values, y, in_units=in_units)[:, 0]
 
     def _many(self, X: Array) -> bool:
         """Whether nodes pay for functions that are computed once a row.
@@ -685,10 +693,9 @@ class PredictiveDistribution:
     def cdf(self, X: Array, t: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
-        For many rows the estimated error is below 6e-6, and below 2e-4 with many points a row.
+        For many rows the estimated error is below 1e-4.
         """
         likelihood, many = self.likelihood, self._many(X)
-        error = _OF_INTEGRAL if t.shape[1] > _MOST_POINTS else _OF_CDF
 
         def mixture_cdf(mixture: Mixture, t: Array) -> Array:
             if likelihood.has_ratios and t.shape[1] > 1:
@@ -709,11 +716,11 @@ class PredictiveDistribution:
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
                 of_rest = X[rest], row_values[rest], t[rest]
-                values[rest] = self._averages(mixture_cdf, error, *of_rest)
+                values[rest] = self._averages(mixture_cdf, _OF_CDF, *of_rest)
             return values
         in_units = many and t.shape[1] > _MOST_POINTS and self._has_units(row_values)
         return self._averages(
-            mixture_cdf, error if many else 0.0, X, row_values, t, in_units=in_units
+            mixture_cdf, _OF_CDF if many else 0.0, X, row_values, t, in_units=in_units
         )
 
     def sample(
@@ -777,8 +784,49 @@ class PredictiveDistribution:
         if likelihood.symmetric:
             p = self._by_blocks(means_of_two, 1, X, row_values)
         else:
-            p = self._by_blocks(means_of, 4, X, row_values)
+            rest = np.arange(X.shape[0])
+            p = np.empty((len(rest), likelihood.n_classes))
+            directions = spread.directions
+            if directions is not None and len(rest) >= _PROBED * _PROBE:
+                cubature = Cubature(directions, own, share)
+                if len(cubature.weights) <= _NODES * len(share):
+                    p, rest = self._probability_at_nodes(spread, cubature, means_of, X, row_values)
+            if len(rest):
+                p[rest] = self._by_blocks(means_of, 4, X[rest], row_values[rest])
         return p / p.sum(axis=1, keepdims=True)
+
+    def _probability_at_nodes(
+        self,
+        spread: Spread,
+        cubature: Cubature,
+        means_of: Callable[..., Array],
+        X: Array,
+        row_values: RowValues,
+    ) -> tuple[Array, Array]:
+        """Probabilities of the classes by a few nodes of each row, and rows that need all draws.
+
+        Rows are in the order of how much the mean over the nodes differs from the value at the mean
+        of the draws. Some of them tell up to which place the nodes are right.
+        """
+        likelihood = self._label_likelihood()
+
+        def means_at_nodes(X: Array, row_values: RowValues) -> Array:
+            with np.errstate(all="ignore"):  # rows of nan or a probability of 0 need all draws
+                eta = cubature(_moved(spread.coordinates(X), row_values))
+                at_mean = eta[..., :1].copy(), cubature.own[:1], np.ones(1)
+                level = likelihood.mean_probabilities(*at_mean)
+                p = likelihood.mean_probabilities(eta, cubature.own, cubature.weights)
+                return np.column_stack([p, np.abs(p / level - 1.0).max(axis=1)])
+
+        each = 4 * len(cubature.weights) * self.predictor.n_predictors
+        found = self._by_blocks(means_at_nodes, 1, X, row_values, each=each)
+        p, bend = found[:, :-1], found[:, -1]
+        order = np.argsort(bend)  # nan is last
+        at = np.linspace(0, np.count_nonzero(bend < _MOST_BENT), _PROBED + 1).astype(int)[1:] - 1
+        some = order[at]
+        exact = self._by_blocks(means_of, 4, X[some], row_values[some])
+        sure = (np.abs(p[some] - exact) <= _OF_PROBABILITY * exact).all(axis=1)
+        return p, order[np.append(-1, at)[np.logical_and.accumulate(sure).sum()] + 1 :]
 
     def _spread_of_labels(self, X: Array) -> Spread:
         """Spread of the predictors, or of their contrasts if these determine the probabilities."""
@@ -792,7 +840,7 @@ class PredictiveDistribution:
         likelihood, share, own = self._label_likelihood(), self.share, self._own_draws
         row_values = _of_one_trial(row_values)
         predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
-        spread = predictor.spread(share, X.shape[0])
+        spread = predictor.spread(share, X)
 
         def decided(X: Array, row_values: RowValues) -> Array:
             coordinates = _moved(spread.coordinates(X), row_values)

@@ -6,8 +6,8 @@ A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``
 alone multiplies rows by coefficients: its callers take slices and masks of the rows, and ask for
 ``X.shape[0]``, so a predictor may take other rows than arrays and sparse arrays. ``share (S,)``
 holds the probabilities of the draws. A :class:`Spread` has the same predictors as their mean over
-the draws and each draw's deviation from it. It is made once for ``n_rows`` rows, which are mapped
-block by block: how much is computed beforehand depends on that number.
+the draws and each draw's deviation from it. It is made once for all rows, which are mapped block by
+block: how much is computed beforehand depends on their number.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Predictor:
         """Differences of the other predictors from the last one."""
         return _Contrasts(self)
 
-    def spread(self, share: Array, n_rows: int) -> Spread:
-        """Mean and deviations of the predictors of ``n_rows`` rows."""
+    def spread(self, share: Array, X: Array) -> Spread:
+        """Mean and deviations of the predictors of rows X, which are mapped by parts."""
         return Spread(self, share)
 
 
@@ -221,6 +221,12 @@ class LinearPredictor(Predictor):
         coef, intercept = (np.tensordot(share, each, 1) for each in (self.coef, self._intercept))
         return LinearPredictor(coef[None], intercept[None])
 
+    def beside(self, effects: Array) -> LinearPredictor:
+        """Predictors of further columns, too, with coefficients ``(m, S)`` in the first one."""
+        further = np.zeros((self.n_draws, self.n_predictors, len(effects)))
+        further[:, 0] = effects.T
+        return LinearPredictor(np.concatenate([self.coef, further], axis=2), self._intercept)
+
     def centered(self) -> LinearPredictor:
         """Predictors minus their mean over the K classes, which a prior alone may determine."""
         coef, intercept = (
@@ -233,9 +239,9 @@ class LinearPredictor(Predictor):
         coef, intercept = (each[:, :-1] - each[:, -1:] for each in (self.coef, self._intercept))
         return LinearPredictor(coef, intercept)
 
-    def spread(self, share: Array, n_rows: int) -> Spread:
+    def spread(self, share: Array, X: Array) -> Spread:
         """Mean and deviations; for many rows the draws are factored."""
-        enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
+        enough = X.shape[0] >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
         enough = enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS
         # a draw that weighs nothing beside another is lost to rounding in the factor
         if enough and share.min() > 1e-16 * share.max():

