@@ -27,6 +27,7 @@ from skbayes_sgld.prediction.tables import Table
 from skbayes_sgld.prediction.wrappers import Unwrapped, unwrap
 
 _TOGETHER = 128  # columns of the model whose sums are computed together
+_CHANGES = 2**22  # rows times columns whose changes are held
 _NUDGE = 6e-6  # of the largest predictor: the cube root of the rounding error
 
 Change = tuple[Array, Array]  # positions of the model's columns that change, and by how much
@@ -91,7 +92,7 @@ def lines_of(response: Response, spreads: dict[int, float]) -> dict[int, float]:
         return found
     for j, spread in spreads.items():
         ends = _ends(response.table, j, spread)
-        moved = _moved(_difference(response, response.table, j, ends, model, rows, 1))
+        moved = _moved(_difference(response, response.table, j, ends, model, rows))
         if all(one.along(moved) is not None for one in each):
             found[j] = spread
     return found
@@ -106,25 +107,34 @@ def _ends(table: Table, j: int, spread: float) -> tuple[Array, Array]:
 
 def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int, Array]:
     """Mean derivatives by columns, whose ranges are given, in one pass."""
-    n_blocks = 0
+    n_blocks, size = 0, max(1, _CHANGES // len(spreads))
+    model = unwrap(response.estimator).model
 
     def total(rows: Array, weight: Array, n_draws: int | None) -> Array:
+        starts = range(0, len(rows), size)
+        return cast(Array, sum(of_some(rows[k:], weight[k:], n_draws) for k in starts))
+
+    def of_some(rows: Array, weight: Array, n_draws: int | None) -> Array:
+        rows, together = rows[:size], list[list[Change]]()
+        table, width = response.table.take(rows), _TOGETHER
+        for j, spread in spreads.items():
+            ends = _ends(table, j, spread)
+            moves = _difference(response, table, j, ends, model, rows)
+            if width >= _TOGETHER:
+                together.append([])
+                width = 0
+            together[-1].append(_change(moves, weight[:size] / (ends[1] - ends[0])))
+            width += len(together[-1][-1][0])
+
         def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
             nonlocal n_blocks
-            some = rows[block]
             if block[0] == 0:
                 n_blocks += -(-len(rows) // len(block))
             begin("derivatives by all columns", n_blocks)
-            table, parts, waiting = response.table.take(some), list[Array](), list[Change]()
-            for j, spread in spreads.items():
-                ends = _ends(table, j, spread)
-                moves = _difference(response, table, j, ends, unwrapped.model, some, n_draws)
-                waiting.append(_change(moves, weight[block] / (ends[1] - ends[0])))
-                if sum(len(columns) for columns, _ in waiting) >= _TOGETHER:
-                    parts.append(_along(waiting, unwrapped, each))
-                    waiting = []
-            if waiting:
-                parts.append(_along(waiting, unwrapped, each))
+            parts = [
+                _along([(at, change[block]) for at, change in changes], unwrapped, each)
+                for changes in together
+            ]
             return np.concatenate(parts, axis=1)
 
         return response.add_up(rows, n_draws, of_block)
@@ -141,11 +151,10 @@ def _difference(
     ends: tuple[Array, Array],
     model: Any,
     rows: Array,
-    n_draws: int | None,
 ) -> Any:
     """Rows that the model sees at the upper end of a column of the table, minus at the lower."""
     seen = (unwrap(response.estimator, table.moved(j, x).X).X for x in ends)
-    low, high = (response.predictions(model, X, rows, n_draws)[0].X for X in seen)
+    low, high = (response.predictions(model, X, rows, 1)[0].X for X in seen)
     return high - low
 
 
