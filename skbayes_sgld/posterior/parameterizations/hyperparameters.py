@@ -203,12 +203,18 @@ class GivenScales(Reparameterized):
         Archambeau 2009, eq. 8). With 30 columns (breast cancer) the curvature at the mode of the
         scales is 1.5 times the average, and coefficients are up to 1.2 sds off their means: 4,000
         draws are worth 1,750, and 2,400 about the draws of a pilot. Coefficients that are
-        standardised one by one gain nothing.
+        standardised one by one gain nothing. If the curvature overflows at a draw, the coordinates
+        stay as they are.
         """
         inner, at, L = self.inner, self.coordinates, self.inner.n_linear
         eta = at.scale_map.forward(np.zeros((1, self.n_params - L)))[0]
-        own, coef = eta[len(eta) - inner.n_own :], at.forward(draws)[:, :L]
-        about = replace(at.coefficients, **_expansion(_rows(inner)[0], at.origin, coef, own))
+        own = eta[len(eta) - inner.n_own :]
+        with np.errstate(all="ignore"):
+            coef = at.forward(draws)[:, :L]
+            expansion = _expansion(_rows(inner)[0], at.origin, coef, own)
+        if not all(np.isfinite(each).all() for each in expansion.values()):
+            return self
+        about = replace(at.coefficients, **expansion)
         return self._with(coordinates=NormalGivenScales(at.origin, about, at.scales, at.scale_map))
 
 

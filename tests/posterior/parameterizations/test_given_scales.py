@@ -7,7 +7,7 @@ from scipy.special import expit
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference.parameterizations.learned_scales import LearnedScales, standardise
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.likelihoods import Bernoulli, NormalNoise
+from skbayes_sgld.likelihoods import Bernoulli, NormalNoise, Poisson
 from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
 from skbayes_sgld.priors import HierarchicalNormal, Horseshoe
@@ -74,6 +74,15 @@ def test_other_coordinates_stay(likelihood, prior, collinear):
     joint = model(likelihood, prior, collinear)
     found, _ = LearnedScales.apply(joint, Settings.of({}))
     assert found.about_draws(np.zeros((4, found.n_params))) is found
+
+
+@pytest.mark.parametrize("size", [1e5, 1e200])
+def test_coordinates_stay_where_the_mean_curvature_of_draws_overflows(size):
+    found, _ = standardise(model(Poisson(), Horseshoe(scale=1.0)))
+    draws = np.random.default_rng(1).standard_normal((40, found.n_params))
+    assert found.about_draws(draws) is not found
+    draws[7, :3] = size
+    assert found.about_draws(draws) is found
 
 
 def test_draws_are_standardised_and_the_mode_stays():
