@@ -1,6 +1,7 @@
 """Seconds by stage: they add up to the fit, belong to the innermost stage, and are shown."""
 
 import pickle
+import re
 import time
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld._timings import as_line, stage, timed, timings_of_fit
+from skbayes_sgld._timings import as_line, beat, stage, timed, timings_of_fit
 from skbayes_sgld.own_models import FunctionPosterior
 
 STAGES = ("reading", "mode", "pilots", "draws", "diagnosis", "rest")
@@ -84,3 +85,40 @@ def test_verbose_names_each_stage_as_it_begins_and_ends_with_their_seconds(rows,
 def test_a_quiet_fit_prints_nothing(rows, capsys):
     SGLDLogisticRegression(random_state=0).fit(*rows)
     assert capsys.readouterr().err == ""
+
+
+# ---- fits that take long ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Fits say what they do from the start."""
+    monkeypatch.setattr("skbayes_sgld._timings._PATIENCE", 0.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"sampler": "sgld"}, {"sampler": "hmc"}])
+def test_a_long_fit_says_what_it_does(rows, options, impatient, capsys):
+    SGLDLogisticRegression(random_state=0, **options).fit(*rows)
+    lines = capsys.readouterr().err.splitlines()
+    assert all(re.match(r"SGLDLogisticRegression, \d+ s: \w+", line) for line in lines)
+    assert any("s: pilots" in line or "s: mode" in line for line in lines)
+    assert re.search(r"draws, step [\d,]+ of [\d,]+", "\n".join(lines))
+    assert "verbose=1" in lines[0]
+
+
+def test_a_short_or_verbose_fit_has_no_such_lines(rows, monkeypatch, capsys):
+    SGLDLogisticRegression(random_state=0).fit(*rows)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("skbayes_sgld._timings._PATIENCE", 0.0)
+    SGLDLogisticRegression(random_state=0, verbose=1).fit(*rows)
+    assert "verbose=1" not in capsys.readouterr().err
+
+
+def test_a_long_fit_says_so_once_in_a_while(monkeypatch, capsys):
+    now = iter([0.0, *(np.arange(1.0, 40.0)), *[40.0] * 9])
+    monkeypatch.setattr("skbayes_sgld._timings.time.perf_counter", lambda: next(now))
+    with timed("fit"), stage("draws"):
+        for _ in range(36):
+            beat(", step 1 of 9")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" s:")[0] for line in lines] == ["fit, 10", "fit, 20", "fit, 30"]

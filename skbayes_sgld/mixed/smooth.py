@@ -24,6 +24,7 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.mixed.term import Term, column_of
 from skbayes_sgld.priors.group import GroupPrior
 
+_FEW_BASES = 50  # B-splines that cost little, however few values their column has
 _FEWEST_PIECES, _CROWDED = 4, 0.9  # share of distinct values in one piece between knots
 
 
@@ -41,7 +42,8 @@ class Smooth(Component):
     ----------
     n_basis : int, default=10
         Number of B-splines. It limits how fast the curve may turn; the learned scale does the
-        rest, so that a large number does not overfit.
+        rest, so that a large number does not overfit. The time of a fit grows with its cube; more
+        than 50 need as many distinct values of the column.
     degree : int, default=3
         Degree of the polynomials between knots.
     scale : "auto" or float, default="auto"
@@ -121,6 +123,13 @@ class Bend(Term):
                 f"smooth_effects has the column {name!r}, which has {len(distinct)} distinct "
                 "values in the rows of the fit; a curve needs 3 or more. Leave it out of "
                 "smooth_effects."
+            )
+        if smooth.n_basis > max(_FEW_BASES, len(distinct)):
+            raise ValueError(
+                f"smooth_effects has {smooth.n_basis} B-splines for the column {name!r}, which has "
+                f"{len(distinct)} distinct values in the rows of the fit: more than one a value "
+                "add nothing but time, which grows with their cube. Set n_basis to at most "
+                f"{max(_FEW_BASES, len(distinct))}."
             )
         low, high = float(distinct[0]), float(distinct[-1])
         _warn_if_crowded(distinct, smooth.n_basis - smooth.degree, name)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._timings import beat
 from skbayes_sgld.sampling.block import LOOK, Block, draw_block
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
@@ -40,6 +41,7 @@ def advance_together(
             length, first = min(most, steps.n_steps - kept.n_made), start.step + kept.n_made
             block = draw_block(run, dynamics, state, start.streams, first, length)
             kept.add(make(run, dynamics, state, block, kept.within(length)), block.eta)
+            beat(f", step {kept.n_made:,} of {steps.n_steps:,}")
             if progress is not None and progress(length):
                 break
     end = RunState(start.step + kept.n_made, state, start.streams)

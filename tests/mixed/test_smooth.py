@@ -300,6 +300,7 @@ def test_few_distinct_and_outlying_values():
         ({0: 10, -3: 10}, ValueError, "twice"),
         ({1: 10}, ValueError, "'x1', which has 1 distinct value"),
         ({2: 10}, ValueError, "'x2', which has 2 distinct values"),
+        ({0: 200}, ValueError, "'x0', which has 30 distinct values .* n_basis to at most 50"),
     ],
 )
 def test_what_cannot_be_a_curve_is_refused(value, error, message):

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
+from skbayes_sgld._timings import beat
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.block import draw_normals
@@ -241,6 +242,7 @@ def _run_pilot(
             own = normals[t : t + 1]
             noise = sampler.prepare(own, own[0], np.array([eta]), dynamics)
             sampler.step(state, eta, noise[0], None, dynamics)
+            beat()
             draws[:, t] = state["theta"]
             total = float(state["accepted"].mean())
             lost += float(np.mean(state["lost"] > 0))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread
+from skbayes_sgld._timings import beat
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
@@ -268,6 +269,7 @@ def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     at, last = posterior.expand(theta), np.inf
     H, (metric, concave) = at.curvature, _damped(at.curvature)
     for _ in range(_MAX_STEPS):
+        beat()
         step = metric.sqrt(metric.sqrt_t(at.grad[None]))[0]
         decrement = float(at.grad @ step)
         if decrement < tolerance and concave:
@@ -330,6 +332,7 @@ def _climb(posterior: BasePosterior, theta: Array) -> Mode:
     """Climb by L-BFGS, whitened again by the curvature at each stop."""
     steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
     for _ in range(_MAX_CLIMBS):
+        beat()
         metric, _ = structured_metric(posterior, theta)
         slope = metric.sqrt_t(posterior.grad(theta[None]))
         if np.square(slope).sum() < _CLIMB_TOLERANCE:

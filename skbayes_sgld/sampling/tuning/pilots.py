@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbayes_sgld._random import ChainStreams
+from skbayes_sgld._timings import beat
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.base import Sampler
@@ -197,6 +198,7 @@ def measure_bias(
                     rows = streams.rows(*batch_shape).reshape(_BLOCK, n_pairs, run.batch_size)
                     batches = gradient.batches(np.repeat(rows, 2 // n_sharing, axis=1))
             batch = next(batches)
+            beat()
             if t >= n_burnin:
                 u = mode.metric.whiten(actual["theta"] - mode.theta)
                 slope = gradient(actual["theta"], batch, actual)
