@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skbayes_sgld._timings import beat
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
@@ -123,6 +124,7 @@ def _given(posterior: BasePosterior, coef: Array, own: Array) -> _Point:
     L, last, step = len(coef), -np.inf, np.zeros_like(coef)
     nothing = np.eye(L)
     for _ in range(_MOST):
+        beat()
         at = posterior.expand(np.append(coef, own))
         if not at.value >= last - 1e-9 * (abs(last) + 1.0):  # too far: go back by half of the step
             step = 0.5 * step

@@ -1,12 +1,17 @@
 """Modes of posteriors of many rows, and how often the rows are read on the way."""
 
+import re
 from itertools import chain
 from threading import get_ident
 
 import numpy as np
 import pytest
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
+)
 from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
@@ -229,3 +234,13 @@ def test_a_climb_replaces_newton_steps_that_outlying_rows_make_many(monkeypatch)
     assert of_all <= 6  # 8 by Newton's steps alone
     exact = mode_of(posterior)
     assert np.square(found.metric.whiten((found.theta - exact.theta)[None])).sum() < 1e-8
+
+
+@pytest.mark.parametrize("wide", [1e4, 1e12])
+def test_exposures_that_leave_no_mode_are_named(wide):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 2)), rng.poisson(3, 100)
+    exposure = np.where(np.arange(100) % 2, wide, 1.0 / wide)
+    factor = re.escape(f"{wide**2:.0e}")
+    with pytest.raises(tuning.NoModeError, match=f"differ .* by a factor of {factor}"):
+        SGLDNegativeBinomialRegressor(random_state=0).fit(X, y, exposure=exposure)
