@@ -49,7 +49,7 @@ HIGHEST = 350.0  # largest log mean: the square of its exponential is finite
 
 
 class FarRowError(ValueError):
-    """A row to predict has a mean, under some draw, whose square overflows."""
+    """A row to predict has a mean whose square overflows under some draw, or such a noise."""
 
 
 class Likelihood(Component):

@@ -99,6 +99,10 @@ class MixedPredictor(Predictor):
             return None
         return self._linear.along(np.searchsorted(self._columns.fixed, columns))
 
+    def bound(self, X: Array, k: int) -> Array:
+        """Bound of the linear predictor, if it is not the first, which alone has effects."""
+        return self._linear.bound(X[:, self._columns.fixed], k) if k else super().bound(X, k)
+
     def sums(self, X: Array, weight: Array) -> Array:
         """Sums of the linear predictors, and of the effects of each row's labels."""
         sums = self._linear.sums(X[:, self._columns.fixed], weight)

@@ -61,6 +61,8 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
     @wraps(method)
     def call(self: PredictiveDistribution, X: Array, *args: Any, **kwargs: Any) -> Array:
         try:
+            if self._has_far_noise(X).any():
+                raise FarRowError
             return method(self, X, *args, **kwargs)
         except FarRowError:
             _, _, *arguments = expected.bind(self, X, *args, **kwargs).arguments.items()
@@ -360,6 +362,17 @@ class PredictiveDistribution:
     def _has_units(self, row_values: RowValues) -> bool:
         """Whether the first two local parameters are a location and a log variance."""
         return self.likelihood.infers_noise and not self.likelihood.taken(row_values)
+
+    def _has_far_noise(self, X: Array) -> Array:
+        """Mask ``(n,)`` of rows whose predicted noise variance is out of range under some draw."""
+        if not (self.predictor.n_predictors == 2 and self.likelihood.n_predictors == 1):
+            return np.zeros(X.shape[0], bool)
+        far: Array = self.predictor.bound(X, 1) > HIGHEST
+        if far.any():  # the bound is too large if coefficients have different signs
+            each = np.flatnonzero(far)
+            of_far = self._by_blocks(lambda X: np.abs(self.predictor(X)[1]).max(axis=1), 1, X[each])
+            far[each] = of_far > HIGHEST
+        return far
 
     def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""

@@ -4,6 +4,9 @@ Under a log link, a row with a value ten times as large as those of the fit may 
 exp(400) under some draw. Its predicted mean and the ends of its intervals may then be infinite. All
 other rows are predicted as if it were not there. :func:`predict_apart` is called if such a row has
 been found.
+
+The variance of noise that depends on the row may overflow, too, or underflow. It is taken to be at
+the end of its range there.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
 def far_rows(predictive: Any, X: Array, row_values: RowValues) -> tuple[Array, Array]:
     """Mask ``(n,)`` of the far rows of X, and the largest log mean of each row ``(n,)``."""
     if not predictive.likelihood.log_link:
-        return np.zeros(X.shape[0], dtype=bool), np.zeros(X.shape[0])
+        return predictive._has_far_noise(X), np.zeros(X.shape[0])
     largest = predictive._by_blocks(
         lambda X, row_values: predictive.predictors(X, row_values)[0].max(axis=1), 2, X, row_values
     )
@@ -60,6 +63,14 @@ def far_rows(predictive: Any, X: Array, row_values: RowValues) -> tuple[Array, A
 def find_far_rows(predictive: Any, X: Array, row_values: RowValues) -> Array:
     """Mask ``(n,)`` of the far rows of X, which a warning names."""
     far, largest = far_rows(predictive, X, row_values)
+    if not predictive.likelihood.log_link:
+        warn(
+            f"{named(far)} a noise variance beyond exp({HIGHEST:.3g}), or below its inverse, under "
+            "a draw, and has this variance there: an interval may be infinite, or have no width. "
+            "Check the units of its columns.",
+            UserWarning,
+        )
+        return far
     what, columns = predictive.likelihood.log_link
     them = "it" if far.sum() == 1 else "them"
     warn(
@@ -98,7 +109,20 @@ class OfFarRows(PredictiveDistribution):
 
     def local(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
-        return self.at_predictors(np.minimum(self.predictors(X, row_values), HIGHEST), row_values)
+        eta = self.predictors(X, row_values)
+        if self.likelihood.log_link:
+            np.minimum(eta, HIGHEST, out=eta)
+        else:
+            np.clip(eta[1], -HIGHEST, HIGHEST, out=eta[1])
+        return self.at_predictors(eta, row_values)
+
+    def _has_far_noise(self, X: Array) -> Array:
+        """Far rows are not looked for among themselves."""
+        return np.zeros(X.shape[0], bool)
+
+    def _has_units(self, row_values: RowValues) -> bool:
+        """Single precision cannot hold variances of far rows."""
+        return False
 
     def mean_draws(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
@@ -117,8 +141,19 @@ class OfFarRows(PredictiveDistribution):
 
     def moments(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
-        mean = self.mean(X, row_values)
-        return np.column_stack([mean, np.full_like(mean, np.inf)])
+        mean, share = self.mean(X, row_values), self.share
+        if self.likelihood.log_link:
+            return np.column_stack([mean, np.full_like(mean, np.inf)])
+        some = share > 0.0  # infinity times a weight of 0 is nan
+
+        def variance_of(X: Array, row_values: RowValues) -> Array:
+            u = self.local(X, row_values)[..., some]
+            away = u[:, 0] - (u[:, 0] @ share[some])[:, None]
+            variance = self.likelihood.variance(u) + np.square(away)
+            return np.asarray(variance @ share[some])
+
+        variance = self._by_blocks(variance_of, 4, X, row_values)
+        return np.column_stack([mean, np.where(variance < _LARGEST, variance, np.inf)])
 
     def mean_quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
@@ -133,7 +168,8 @@ class OfFarRows(PredictiveDistribution):
     def quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         values = super().quantiles(X, q, row_values)
-        return np.where(values < _LARGEST, values, np.inf)
+        largest = _LARGEST if self.likelihood.log_link else np.sqrt(_LARGEST)  # of a noise's sd
+        return np.where(np.abs(values) < largest, values, np.copysign(np.inf, values))
 
     def _means(self, X: Array, row_values: RowValues) -> Array:
         eta = self.predictors(X, row_values)

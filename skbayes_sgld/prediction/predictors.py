@@ -69,6 +69,10 @@ class Predictor:
         """
         return np.zeros((len(weights[0, 0]), self.n_draws))
 
+    def bound(self, X: Array, k: int) -> Array:
+        """Numbers ``(n,)`` that the size of the k-th predictor does not exceed under any draw."""
+        return np.abs(self(X)[k]).max(axis=1)
+
     def at_mean(self, share: Array) -> Predictor | None:
         """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
         return None
@@ -179,6 +183,10 @@ class LinearPredictor(Predictor):
     def along(self, columns: Array) -> Array:
         """Coefficients of some columns."""
         return self.coef[:, :, columns]
+
+    def bound(self, X: Array, k: int) -> Array:
+        """Sums of sizes, by the largest size of each coefficient."""
+        return abs(X) @ np.abs(self.coef[:, k]).max(axis=0) + np.abs(self._intercept[:, k]).max()
 
     def sums(self, X: Array, weight: Array) -> Array:
         """Predictors of the sums of the rows."""

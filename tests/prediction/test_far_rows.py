@@ -18,6 +18,7 @@ from skbayes_sgld import (
     predict_quantiles,
 )
 from skbayes_sgld.likelihoods import Gamma, NegativeBinomial, Poisson
+from skbayes_sgld.likelihoods.normal import UnequalNormalNoise
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from tests.marks import quick
@@ -181,3 +182,37 @@ def test_quantiles_of_means_that_differ_by_powers_are_those_of_the_mixture(likel
         assert below(t - 1.0 if likelihood.whole else t * (1.0 - 1e-4)) < q
     else:  # where whole numbers have gaps
         assert np.mean(mu < 0.5 * t) <= q + 0.01 and (t == np.inf or np.mean(mu < 2.0 * t) >= q)
+
+
+@pytest.mark.parametrize("n", [5, 300])
+@pytest.mark.parametrize("power", [-3000.0, -500.0, 500.0, 3000.0])
+def test_noise_beyond_the_range_is_at_its_end_and_other_rows_are_as_without_it(power, n):
+    rng = np.random.default_rng(0)
+    coef, level = 1.0 + 0.1 * rng.standard_normal((300, 2, 2)), np.zeros((300, 2))
+    law = PredictiveDistribution(LinearPredictor(coef, level), UnequalNormalNoise())
+    X = rng.standard_normal((n, 2))
+    y, others, q = X[:, 0].copy(), X[1:], np.array([0.1, 0.9])
+    alone = (
+        law.moments(others),
+        law.quantiles(others, q),
+        law.cdf(others, y[1:, None]),
+        law.log_density(others, y[1:]),
+        law.log_likelihood(others, y[1:]),
+    )
+    X[0] = 0.5 * power
+    y[0] = X[0].sum()
+    calls = (
+        lambda: law.moments(X),
+        lambda: law.quantiles(X, q),
+        lambda: law.cdf(X, y[:, None]),
+        lambda: law.log_density(X, y),
+        lambda: law.log_likelihood(X, y),
+    )
+    for call, expected in zip(calls, alone, strict=True):
+        with pytest.warns(UserWarning, match=r"Row 0 of X \(from 0\) has a noise variance beyond"):
+            found = call()
+        np.testing.assert_allclose(found[1:], expected, rtol=1e-4, atol=1e-3)
+        assert not np.isnan(found).any()
+    with pytest.warns(UserWarning):
+        low, high = law.quantiles(X, q)[0]
+    assert (low, high) == (-np.inf, np.inf) if power > 0.0 else np.isfinite(high - low)
