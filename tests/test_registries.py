@@ -31,7 +31,6 @@ from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.direct import Direct
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
-from skbayes_sgld.sampling.samplers.kinetic_langevin import KineticLangevin
 from skbayes_sgld.sampling.samplers.split_hmc import SplitHMC
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from tests.fresh import imports
@@ -94,7 +93,6 @@ NAMELESS = {
     CollapsedHMC: "it needs a posterior that the automatic settings find",
     Direct: "it needs quantiles that the automatic settings find",
     JumpingHMC: "it needs modes that the automatic settings find",
-    KineticLangevin: "it needs whitened rows that the automatic settings find",
     SplitHMC: "it needs steep rows that the automatic settings find",
 }
 

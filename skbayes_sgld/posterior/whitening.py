@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import cos, sin
 from typing import Protocol
 
 import numpy as np
@@ -58,11 +57,6 @@ class WhitenedPosterior(BasePosterior):
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``; the root is diagonal."""
         return self.center + self.root * z
-
-    def turned(self, z: Array, momentum: Array, time: float) -> tuple[Array, Array]:
-        """Position and momentum after the force ``-z`` has acted for some time."""
-        cosine, sine = cos(time), sin(time)
-        return cosine * z + sine * momentum, cosine * momentum - sine * z
 
     def rounding(self, posterior: BasePosterior) -> float:
         """Largest error of a log density, or norm of a gradient's error, at a few normal points."""

@@ -46,9 +46,9 @@ from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.accept_reject import accepted_start
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.samplers.kinetic_langevin import KineticLangevin
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, recentred
 from skbayes_sgld.sampling.tuning.mode import Center
+from skbayes_sgld.wide_rows.kinetic_langevin import KineticLangevin
 from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 from skbayes_sgld.wide_rows.whitened import WhitenedRows
 

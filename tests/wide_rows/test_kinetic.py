@@ -6,16 +6,15 @@ import pytest
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC
-from skbayes_sgld.sampling.samplers.kinetic_langevin import KineticLangevin
 from skbayes_sgld.wide_rows import kinetic
+from skbayes_sgld.wide_rows.kinetic_langevin import KineticLangevin
 from skbayes_sgld.wide_rows.matching import matched_normal
 from skbayes_sgld.wide_rows.whitened import WhitenedRows
 
 
-class NormalRows(WhitenedPosterior):
+class NormalRows:
     """Rows whose posterior is standard normal."""
 
     def grad(self, z):

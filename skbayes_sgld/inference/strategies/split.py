@@ -8,9 +8,6 @@ place of 0.056.
 Of the other rows few are read. A pilot on a tenth of them, beside an expansion about the mode,
 leads to the posterior's bulk. Expansions with averages over its draws have remainders that move no
 mean and no sd to first order, so that 2,000 rows are enough there: the fit takes half of the time.
-
-There, kinetic Langevin dynamics takes one gradient a draw, in place of two of trajectories that
-reject, if scores are bounded: draws take half of the time.
 """
 
 from __future__ import annotations
@@ -41,8 +38,7 @@ from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.steep_rows import SteepRows
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.samplers.kinetic_langevin import KineticLangevin
-from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC, SplitRows
+from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC
 from skbayes_sgld.sampling.tuning.adaptation import Pilot, recentred
 from skbayes_sgld.sampling.tuning.mode import Center
 
@@ -55,12 +51,6 @@ _SETTLING = 4.0  # autocorrelation time of points at most, in the burn-in
 _ROUGH = 2000  # rows of the pilot
 _FEWEST = 2000  # rows that are tried first
 _LIMIT = 0.04  # error of a mean, in sds, or of an sd, relative
-# Steps of kinetic Langevin dynamics over those of a pilot that rejects, and the longest. Beside
-# trajectories that reject, steps of 0.45 move the worst mean of 546 coefficients by 0.04 sds, of
-# 0.6 by 0.02 to 0.07 (standard error 0.02), and make sds 0.2 % too small on average; at the
-# positions of kicks the worst moves by 0.06 and 0.1
-_STRETCH, _LONGEST, _OFF = 1.5, 0.45, 0.04
-_SHORT = 0.05  # steps along steep rows; half as long ones change no figure
 
 
 class SplitSteps(Strategy):
@@ -115,8 +105,6 @@ class SplitSteps(Strategy):
         # every point is a draw, as on all rows; few points forget how the first rows were off
         spacing = min(tuned.spacing, _SETTLING)
         tuned = replace(tuned, run=run, spacing=spacing, most_spaced=1)
-        if task.facts.bounded_curvature:
-            tuned, off = _without_rejections(tuned), max(off, _OFF)
         plan = finish_adapted(inner, rows_read, tuned, pilot)
         return replace(plan, posterior=posterior, bias=(off, 0.0))
 
@@ -128,16 +116,6 @@ def _draft(task: Task, why: str = "") -> tuple[Run, RowsRead]:
     sampler = SplitHMC(path_length=1.8, n_points=3, target_acceptance=0.65)
     run, rows_read = draft_adjusted(task, sampler)
     return run, rows_read.because(why) if why else rows_read
-
-
-def _without_rejections(tuned: AdaptedRun) -> AdaptedRun:
-    """Run of kinetic Langevin dynamics, which takes one gradient a draw."""
-    run, step_size = tuned.run, min(_STRETCH * tuned.run.step_size, _LONGEST)
-    rows = SplitRows(run.dynamics, _SHORT)
-    dynamics = replace(run.dynamics, whitened=rows)
-    run = replace(run, sampler=KineticLangevin(midway=True), dynamics=dynamics, step_size=step_size)
-    why = f"{_STRETCH:g} times the step of a pilot that rejects, at most {_LONGEST:g}"
-    return replace(tuned, run=run, why_step_size=why)
 
 
 def _adapted(

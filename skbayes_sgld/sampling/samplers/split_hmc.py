@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 
 import numpy as np
 
-from skbayes_sgld.posterior.whitening import FollowedForce, RowsToBind, WhitenedPosterior
+from skbayes_sgld.posterior.whitening import FollowedForce, RowsToBind
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Dynamics, State
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers.hmc import HMC
@@ -40,47 +39,6 @@ class SplitGradient(BoundGradient):
     @cached_property
     def _forces(self) -> dict[tuple[int, int], tuple[Array, Array, FollowedForce]]:
         return {}
-
-
-class SplitRows(WhitenedPosterior):
-    """Posterior in whitened coordinates for samplers that never reject.
-
-    Its gradient is without the force of the steep rows, which turns follow in short steps.
-
-    Parameters
-    ----------
-    dynamics : Dynamics
-        It has a centre, a dense metric and a :class:`SplitGradient`.
-    short_step : float
-        Largest step along the force of the steep rows.
-    """
-
-    group = 16
-
-    def __init__(self, dynamics: Dynamics, short_step: float) -> None:
-        self._dynamics = dynamics.in_groups_of(self.group)
-        metric, gradient = self._dynamics.metric, self._dynamics.gradient
-        metric = metric.rounded() if dynamics.rounded else metric
-        assert isinstance(metric, Dense) and isinstance(gradient, SplitGradient)
-        assert dynamics.center is not None
-        self.center, self.n_params, self._metric = dynamics.center, metric.n_params, metric
-        self._force = gradient.steep_force(metric, self.center)
-        self._short_step = short_step
-
-    def grad(self, z: Array) -> Array:
-        """Gradient at ``z (C, P)``, without the steep rows."""
-        theta = self._metric.sqrt(z) + self.center.astype(self._metric.dtype, copy=False)
-        return self._metric.sqrt_t(self._dynamics.gradient_at(theta, None)) - self._force(z)
-
-    def turned(self, z: Array, momentum: Array, time: float) -> tuple[Array, Array]:
-        """Position and momentum after ``-z`` and the steep rows have acted for some time."""
-        n_short = ceil(time / self._short_step)
-        short = np.full((len(z), 1), time / n_short, np.float32)
-        return self._force.follow(z, momentum, short, n_short)
-
-    def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``."""
-        return self.center + self._metric.sqrt(z)
 
 
 @dataclass(eq=False, repr=False)

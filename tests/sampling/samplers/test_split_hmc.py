@@ -12,8 +12,7 @@ from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
-from skbayes_sgld.sampling.samplers.kinetic_langevin import KineticLangevin
-from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC, SplitRows
+from skbayes_sgld.sampling.samplers.split_hmc import SplitGradient, SplitHMC
 from tests.marks import slow
 from tests.references.targets import mode_of, run_at_mode
 
@@ -98,43 +97,3 @@ def test_a_chain_does_not_depend_on_the_others():
     start = np.linspace(0.5, 1.5, 9)[:, None]
     draws = run_chains(run, start, n_draws=20, seed=0).draws
     np.testing.assert_array_equal(draws[:2], run_chains(run, start[:2], n_draws=20, seed=0).draws)
-
-
-def without_rejections(posterior, step_size, **settings):
-    """A run that never rejects, and whose turns follow the first row."""
-    run = split_run(posterior, np.array([0]), KineticLangevin(midway=True), step_size, **settings)
-    return replace(run, dynamics=replace(run.dynamics, whitened=SplitRows(run.dynamics, 0.05)))
-
-
-@pytest.mark.parametrize(
-    ("step_size", "temperature"), [(0.45, 1.0), slow(0.3, 1.0), slow(0.45, 0.5)]
-)
-def test_draws_without_rejections_have_the_moments_of_the_posterior(step_size, temperature):
-    posterior, start = outlying(), np.full((1600, 1), 0.3)
-    run = without_rejections(posterior, step_size, temperature=temperature)
-    draws = run_chains(run, start, n_draws=150, n_burnin=50, seed=0).draws[..., 0]
-    grid = np.linspace(-3.0, 6.0, 20_001)
-    weight = np.exp(posterior.log_density(grid[:, None]) / temperature)
-    mean = np.average(grid, weights=weight)
-    sd = np.sqrt(np.average((grid - mean) ** 2, weights=weight))
-    z = (draws - mean) / sd
-    for power, expected in [(1, 0.0), (2, 1.0)]:
-        by_chain = (z**power).mean(axis=1)
-        error = 4 * by_chain.std(ddof=1) / np.sqrt(len(by_chain))
-        assert abs(by_chain.mean() - expected) < error + 0.01
-
-
-@pytest.mark.parametrize("group", [4, 16])
-def test_gradient_and_steep_rows_add_up_to_the_gradient_of_all_rows(group):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((30, 3)) + 1.0, rng.integers(0, 3, 30).astype(float)
-    posterior, z = GLMPosterior(X, y, Categorical(3), Normal(1.0)), rng.standard_normal((6, 12))
-    run = split_run(posterior, np.array([2, 5]), KineticLangevin(), 0.3)
-    dynamics = run.dynamics.in_groups_of(group)
-    rows = SplitRows(dynamics, 0.05)
-    exact = dynamics.metric.sqrt_t(posterior.grad(rows.locate(z)))
-    force = dynamics.gradient.steep_force(dynamics.metric, dynamics.center)
-    np.testing.assert_allclose(rows.grad(z) + force(z), exact, atol=1e-4)
-    still, short = np.zeros_like(z), 1e-3
-    _, pushed = rows.turned(z, still, short)  # by the steep rows and -z
-    np.testing.assert_allclose(pushed / short, force(z) - z, atol=0.02)

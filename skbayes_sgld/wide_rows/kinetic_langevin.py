@@ -9,7 +9,7 @@ long.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import cos, exp, sin, sqrt
 from typing import Any
 
 import numpy as np
@@ -40,15 +40,11 @@ class KineticLangevin(Sampler):
         Steps, of one gradient each, between two positions that may be draws.
     cooling : float, default=0.0
         Share of the noise's variance that is left out, since long steps add as much heat.
-    midway : bool, default=False
-        Whether draws are the positions in the middle of turns, not those of kicks. To first order
-        in the rows' log likelihood, steps move a mean there half as far, to the other side.
     """
 
     friction: float = 0.4
     n_kicks: int = 1
     cooling: float = 0.0
-    midway: bool = False
 
     full_gradient = True
 
@@ -95,32 +91,23 @@ class KineticLangevin(Sampler):
         if not momentum.size:
             z = dynamics.metric.whiten(state["theta"] - rows.center).astype(np.float32)
             momentum = each.pop()
-        middle = z
         for normals in each:
-            middle, momentum, _ = self._pushed(rows, z, momentum, float(eta))
-            z, momentum = self._renewed(rows, middle, momentum, float(eta), normals)
-        theta = rows.locate(middle if self.midway else z)
-        state.update(theta=theta, z=z, momentum=momentum)
+            z, momentum, _ = self.kicked(rows, z, momentum, float(eta), normals)
+        state.update(theta=rows.locate(z), z=z, momentum=momentum)
 
     def kicked(
         self, rows: WhitenedPosterior, z: Array, momentum: Array, size: float, noise: Array
     ) -> tuple[Array, Array, Array]:
         """Position and momentum ``(C, P)`` after a kick and a turn, and the gradient at ``z``."""
-        middle, momentum, force = self._pushed(rows, z, momentum, size)
-        return *self._renewed(rows, middle, momentum, size, noise), force
-
-    def _pushed(
-        self, rows: WhitenedPosterior, z: Array, momentum: Array, size: float
-    ) -> tuple[Array, Array, Array]:
-        """Position and momentum after a kick and half of a turn, and the gradient at ``z``."""
         force = rows.grad(z).astype(np.float32, copy=False)
-        return *rows.turned(z, momentum + size * (force + z), 0.5 * size), force
-
-    def _renewed(
-        self, rows: WhitenedPosterior, z: Array, momentum: Array, size: float, noise: Array
-    ) -> tuple[Array, Array]:
-        """Position and momentum after noise and the other half of the turn."""
-        kept = exp(-self.friction * size)
+        turn, kept = (cos(0.5 * size), sin(0.5 * size)), exp(-self.friction * size)
+        momentum = momentum + size * (force + z)
+        z, momentum = _turned(z, momentum, *turn)
         momentum *= kept
         momentum += sqrt((1.0 - kept * kept) * (1.0 - self.cooling)) * noise
-        return rows.turned(z, momentum, 0.5 * size)
+        return *_turned(z, momentum, *turn), force
+
+
+def _turned(z: Array, momentum: Array, cosine: float, sine: float) -> tuple[Array, Array]:
+    """Position and momentum after a rotation."""
+    return cosine * z + sine * momentum, cosine * momentum - sine * z
