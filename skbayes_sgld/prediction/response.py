@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import linalg, sparse
 
-from skbayes_sgld._checks import as_numbers, check_choice, check_lengths, check_number
+from skbayes_sgld._checks import as_numbers, check_choice, check_lengths, check_number, printable
 from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
@@ -176,9 +176,11 @@ class Response:
         if whole and -len(names) <= column < len(names):
             return int(column) % len(names)
         listed = ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
-        several = isinstance(column, (list, tuple, np.ndarray, pd.Index))
+        several = isinstance(column, (list, tuple, np.ndarray, pd.Index, pd.Series, pd.DataFrame))
         one = "; give the name or position of one column" * several
-        raise ValueError(f"{argument}={column!r} is not a column of X, which has {listed}{one}.")
+        given = printable(repr(column))
+        given = f"{given[:77]}..." if len(given) > 80 else given
+        raise ValueError(f"{argument}={given} is not a column of X, which has {listed}{one}.")
 
     def at(self, table: Table) -> Self:
         """Response at the same rows with other values in a column."""

@@ -38,10 +38,10 @@ def advance_together(
     # products are small: more threads gain nothing, and change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
         while kept.n_made < steps.n_steps:
+            beat(f", step {kept.n_made:,} of {steps.n_steps:,}")
             length, first = min(most, steps.n_steps - kept.n_made), start.step + kept.n_made
             block = draw_block(run, dynamics, state, start.streams, first, length)
             kept.add(make(run, dynamics, state, block, kept.within(length)), block.eta)
-            beat(f", step {kept.n_made:,} of {steps.n_steps:,}")
             if progress is not None and progress(length):
                 break
     end = RunState(start.step + kept.n_made, state, start.streams)

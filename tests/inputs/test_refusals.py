@@ -558,6 +558,10 @@ FOUND = [
     # effects
     (lambda: effects(linear(), X, columns=[0, 4]), "columns=4 is not a column of X, which"),
     (
+        lambda: effects(linear(), X, columns=pd.Series(np.arange(200.0))),
+        r"^columns=[^\n]{60,77}\.\.\. is not a column of X.*; give the name or position of one",
+    ),
+    (
         lambda: effects(linear(), X, columns=[[0, 1]]),
         r"columns=\[0, 1\] is not a column .*; give the name or position of one column",
     ),
