@@ -44,6 +44,7 @@ from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.sampling.compensated import Compensated
 from skbayes_sgld.sampling.gradients import ControlVariate
 from skbayes_sgld.sampling.gradients.about_mean import AboutMean
+from skbayes_sgld.sampling.gradients.control_variate import expand_all_rows
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
@@ -264,7 +265,7 @@ def _about_mean(posterior: Any, near: Near, always: Array) -> AboutMean:
     return AboutMean(
         posterior,
         expansion=at,
-        rows=at.of_rows,
+        rows=expand_all_rows(posterior, at),
         mean=at.theta + near.metric.sqrt(force)[0],
         drawn=np.flatnonzero(~always),
         always=np.flatnonzero(always),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NegativeBinomial
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import SAGA, ControlVariate, Minibatch
@@ -44,18 +44,33 @@ def test_saga_remembers_every_row_where_it_was_last_seen_and_is_quieter(K):
     assert np.all(spread(posterior, mode, SAGA(), theta, memory) < 0.8 * plain)
 
 
-@pytest.mark.parametrize("K", [2, 3])  # the curvature of rows is kept of two classes alone
+@pytest.mark.parametrize("K", [2, 3, 4])  # of four classes no row's curvature is kept
 def test_a_number_of_a_rows_curvature_lies_beside_that_of_the_next_row(K):
     # a product of three classes along rows that lie apart takes 17 times as long
     (posterior, mode), B = of_classes(K, 300, 12), 20
     bound = ControlVariate(2).bind(posterior, mode.theta, mode.expansion)
     bound = replace(bound, group=8, n_sharing=4)
-    assert bool(bound.rows) == (K == 2)
+    assert bool(bound.rows) == (K < 4)
     rows = np.random.default_rng(0).integers(0, 300, (2, 2, B))
     (_, _, score, curvature), _ = bound.prepare(rows)
     assert (score.size, curvature.size) == (2 * (K - 1) * B, 2 * (K - 1) ** 2 * B)
-    assert score.flags.c_contiguous
-    assert curvature.flags.c_contiguous
+    assert score.strides[-1] == curvature.strides[-1] == score.itemsize
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3), NegativeBinomial()])
+def test_expansions_of_rows_are_the_same_made_once_or_in_each_step(likelihood):
+    posterior = posterior_of(likelihood, 300, 5)
+    mode = mode_of(posterior, posterior.start())
+    once = ControlVariate(2).bind(posterior, mode.theta)
+    assert once.rows
+    rng = np.random.default_rng(0)
+    theta = mode.theta + mode.metric.sqrt(rng.standard_normal((8, posterior.n_params)))
+    rows = rng.integers(0, 300, (3, 2, 40))
+    found, expected = (
+        [bound(theta, batch) for batch in bound.prepare(rows)]
+        for bound in (replace(each, n_sharing=4) for each in (once, replace(once, rows=[])))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e16])
