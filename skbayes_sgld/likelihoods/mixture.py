@@ -201,6 +201,7 @@ def solve_quantile(
         are not.
     """
     level, n = ndtri(q), len(start)
+    unit = unit.astype(float)  # bounds of steps grow beyond the range of single precision
     over, under = np.full(n, 1.0 - q), np.full(n, q)  # distances of the level from the ends'
     low, high = np.full(n, -1.0 if whole else -np.inf), np.full(n, np.inf)
     t = np.maximum(np.ceil(start), 0.0) if whole else start.astype(float)

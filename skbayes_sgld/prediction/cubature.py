@@ -13,6 +13,8 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 
+_RARE = 20.0  # rows beside each row of a rare category
+_DEPENDENT = 1e-10  # relative variance of a combination that no row has
 _JITTER = 1e-7  # of a variance, so that predictors that depend on each other have a factor
 
 
@@ -77,6 +79,32 @@ def rule(m: int) -> tuple[Array, Array]:
     each = np.concatenate([np.full(m, (4.0 - m) / 18.0), np.full(len(corners), 1.0 / 36.0)])
     weights = np.concatenate([[1.0 + m * (m - 7.0) / 18.0], each, each])
     return nodes, weights
+
+
+def combined(coordinates: Array) -> Array:
+    """Numbers ``(n, m)`` that tell rows apart as their coordinates ``(K, n, m + 1)`` do.
+
+    These are K linear functions of the same m numbers of a row, so that m random combinations of
+    all tell as much.
+    """
+    K, _, m = coordinates[..., :-1].shape
+    mixed: Array = np.einsum(
+        "knm,kmj->nj", coordinates[..., :-1], np.random.default_rng(0).standard_normal((K, m, m))
+    )
+    return mixed
+
+
+def are_unlike_others(numbers: Array) -> Array:
+    """Mask ``(n,)`` of rows ``(n, m)`` that have a direction nearly to themselves.
+
+    Their leverage is twice the mean leverage, and that of a row whose category has a twentieth of
+    the rows.
+    """
+    value, vector = np.linalg.eigh(numbers.T @ numbers)
+    some = value > _DEPENDENT * value.max(initial=0.0)
+    white = numbers @ (vector[:, some] / np.sqrt(value[some]))
+    unlike: Array = np.square(white).sum(axis=1) * len(numbers) > 2.0 * some.sum() + _RARE
+    return unlike
 
 
 def _with_jitter(covariance: Array) -> Array:

@@ -20,7 +20,7 @@ from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
-from skbayes_sgld.prediction.cubature import Cubature
+from skbayes_sgld.prediction.cubature import Cubature, are_unlike_others, combined
 from skbayes_sgld.prediction.interpolation import Interpolation
 from skbayes_sgld.prediction.levels import quantiles_at
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
@@ -34,7 +34,9 @@ _MANY = 200
 # That of quantiles is of their levels: 2e-4 at most on difficult rows (tests/prediction)
 _OF_QUANTILE, _OF_COUNT, _OF_CDF = 2.5e-4, 5e-4, 1e-4
 _OF_DENSITY = {1: 1e-4, 2: 1e-3}  # relative, by the number of predictors
-_OF_PROBABILITY = 1e-3  # relative: a fifth of the error by 4,000 draws whose log odds have sd 0.3
+# relative, of rows that are tried; others err by up to four times as much. The draws' own error is
+# 5e-3 if there are 4,000 and log odds have sd 0.3
+_OF_PROBABILITY = 5e-4
 _OF_MOMENTS = 1e-4  # in sds of an observation at the mean parameters
 _MOST_POINTS = 16  # of a row, of which each has an estimate of its error
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
@@ -450,7 +452,13 @@ class PredictiveDistribution:
         unit = np.exp(0.5 * log_variance) * np.sqrt(self._noise_share(row_values))
         coordinates[..., -1] = 0.0
         coordinates[0] /= unit[:, None]
-        u = replace(self, own=own)._with_own(spread.predictors(coordinates))
+        eta = spread.predictors(coordinates)
+        if np.abs(eta[0]).max(initial=0.0) > _LARGEST_SINGLE:
+            eta = self.predictors(X, row_values)
+            eta[0] = (eta[0] - center[:, None]) / unit[:, None]
+            if len(eta) == 2:
+                eta[1] -= log_variance[:, None]
+        u = replace(self, own=own)._with_own(eta)
         if np.abs(u[:, 1]).max(initial=0.0) > _LARGEST_LOG:
             u = u.astype(float)
         return Mixture(u, self.share.astype(u.dtype), center, unit)
@@ -819,27 +827,35 @@ class PredictiveDistribution:
         """Probabilities of the classes by a few nodes of each row, and rows that need all draws.
 
         Rows are in the order of how much the mean over the nodes differs from the value at the mean
-        of the draws. Some of them tell up to which place the nodes are right.
+        of the draws. Some of them tell up to which place the nodes are right. They cannot speak for
+        rows that are unlike all others, such as the only one of its category: these need all draws.
         """
         likelihood = self._label_likelihood()
 
         def means_at_nodes(X: Array, row_values: RowValues) -> Array:
+            coordinates = _moved(spread.coordinates(X), row_values)
             with np.errstate(all="ignore"):  # rows of nan or a probability of 0 need all draws
-                eta = cubature(_moved(spread.coordinates(X), row_values))
+                eta = cubature(coordinates)
                 at_mean = eta[..., :1].copy(), cubature.own[:1], np.ones(1)
                 level = likelihood.mean_probabilities(*at_mean)
                 p = likelihood.mean_probabilities(eta, cubature.own, cubature.weights)
-                return np.column_stack([p, np.abs(p / level - 1.0).max(axis=1)])
+                bend = np.abs(p / level - 1.0).max(axis=1)
+            return np.column_stack([p, bend, combined(coordinates)])
 
         each = 4 * len(cubature.weights) * self.predictor.n_predictors
         found = self._by_blocks(means_at_nodes, 1, X, row_values, each=each)
-        p, bend = found[:, :-1], found[:, -1]
-        order = np.argsort(bend)  # nan is last
-        at = np.linspace(0, np.count_nonzero(bend < _MOST_BENT), _PROBED + 1).astype(int)[1:] - 1
+        p, bend, numbers = np.split(found, [likelihood.n_classes, likelihood.n_classes + 1], axis=1)
+        near = np.flatnonzero(bend < _MOST_BENT)  # not those of nan
+        near = near[~are_unlike_others(numbers[near])]
+        order = near[np.argsort(bend[near, 0])]
+        if len(order) < _PROBED:
+            return p, np.arange(len(p))
+        at = np.linspace(0, len(order), _PROBED + 1).astype(int)[1:] - 1
         some = order[at]
         exact = self._by_blocks(means_of, 4, X[some], row_values[some])
         sure = (np.abs(p[some] - exact) <= _OF_PROBABILITY * exact).all(axis=1)
-        return p, order[np.append(-1, at)[np.logical_and.accumulate(sure).sum()] + 1 :]
+        done = order[: np.append(-1, at)[np.logical_and.accumulate(sure).sum()] + 1]
+        return p, np.delete(np.arange(len(p)), done)
 
     def _spread_of_labels(self, X: Array) -> Spread:
         """Spread of the predictors, or of their contrasts if these determine the probabilities."""

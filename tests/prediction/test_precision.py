@@ -15,6 +15,7 @@ from skbayes_sgld.likelihoods import (
     Poisson,
     StudentTNoise,
 )
+from skbayes_sgld.likelihoods.normal import UnequalNormalNoise
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
@@ -126,6 +127,30 @@ def test_log_likelihoods_of_noise_hold_far_out_and_in_any_units(unit, freedom):
     offset = RowValues(offset=np.full(ROWS, unit))
     found = model.log_likelihood(X, (y + 1.0) * unit, offset)
     np.testing.assert_allclose(found, exact, rtol=2e-6, atol=5e-5)
+
+
+@pytest.mark.parametrize("slopes", [0.0, 1e-9])
+def test_log_likelihoods_of_rows_far_out_hold_near_a_draw(slopes):
+    """Those of the noise, too: 0 stands for one noise of all rows."""
+    (coef, intercept), X, variance = some_draws(), some_rows(), some_variances()
+    X[:4] *= np.array([1e3, 1e5, 1e6, 1e8])[:, None]
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    y = eta[:, 7] + 0.3
+    if slopes:
+        noise = slopes * np.random.default_rng(6).standard_normal((DRAWS, D))
+        predictor = LinearPredictor(
+            np.stack([coef[:, 0], noise], axis=1), np.column_stack([intercept, np.log(variance)])
+        )
+        model = PredictiveDistribution(predictor, UnequalNormalNoise())
+        sd = np.exp(0.5 * (X @ noise.T + np.log(variance)))
+    else:
+        own = np.log(variance)[:, None]
+        model = PredictiveDistribution(LinearPredictor(coef, intercept), NormalNoise(), own)
+        sd = np.sqrt(variance)
+    exact = stats.norm(eta, sd).logpdf(y[:, None])
+    np.testing.assert_allclose(model.log_likelihood(X, y), exact, rtol=5e-5, atol=5e-5)
+    of_mixture = special.logsumexp(exact, axis=1) - np.log(DRAWS)
+    np.testing.assert_allclose(model.log_density(X, y), of_mixture, rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("spread", [0.1, 3.0, 15.0])

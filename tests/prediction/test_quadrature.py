@@ -242,6 +242,21 @@ def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
             np.testing.assert_allclose(cdf(t, every), level, rtol=0, atol=1e-3)
 
 
+def test_intervals_of_rows_whose_noise_draws_differ_by_powers_of_ten_are_finite():
+    """Between narrow and wide draws the distribution function is flat, and a search takes leaps."""
+    rng = np.random.default_rng(1)
+    S, n = 400, 200
+    coef = 0.3 * rng.standard_normal((2, 3)) + 0.3 * rng.standard_normal((S, 2, 3))
+    X = rng.standard_normal((n, 3))
+    X[6:12] *= 10.0
+    law = LinearPredictor(coef, 0.3 * rng.standard_normal((S, 2)))
+    predictive, q = PredictiveDistribution(law, UnequalNormalNoise()), np.array([0.025, 0.975])
+    eta, log_variance = law(X)
+    for t, level in zip(predictive.quantiles(X, q).T, q, strict=True):
+        cdf = ndtr((t[:, None] - eta) / np.exp(0.5 * log_variance)).mean(axis=1)
+        np.testing.assert_allclose(cdf, level, rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("spread", [0.03, 0.1, 0.3])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_moments_are_those_of_the_mixture_over_all_draws(name, spread):
