@@ -34,6 +34,8 @@ from skbayes_sgld.prediction.wrappers import Unwrapped, components, layers, unwr
 _NUMBERS = 2**20
 _TRIED = 16  # draws that predict all rows to check an expansion
 _DRAWS_EACH = 10  # with fewer draws for each of these, all draws predict all rows
+_REST = 0.1  # of the sd of a mean over rows: largest sd of what is not linear in the parameters
+_SKEWNESS = 1.0  # of a mean over rows: with more, few draws do not tell the ends of an interval
 _FEWEST = 32  # draws that predict all rows if not all draws do, besides two for each parameter
 
 # sums over some rows, with weights, under all draws (None) or a few
@@ -268,20 +270,32 @@ class Response:
 
         If there are very many rows, all draws predict a part of them, and some of the draws predict
         all. The difference between the two means is nearly linear in the parameters, so it is known
-        under every draw by least squares.
+        under every draw by least squares. If it is not, as where few rows have nearly all of the
+        mean, all draws predict all rows.
         """
         n, size = self.table.n_rows, self.n_rows
         if size is None or n <= size:
             return total(np.arange(n), scale / n, None)
         if "to_all_draws" not in self._kept:
             self._kept["to_all_draws"] = _to_all_draws(unwrap(self.estimator).model.posterior_)
-        if (matrix := self._kept["to_all_draws"]) is None:
+        if (to_all := self._kept["to_all_draws"]) is None:
             return total(np.arange(n), scale / n, None)
+        given, matrix, spare = to_all
         part = np.sort(np.random.RandomState(self.seed).choice(n, size, replace=False))
         of_part = np.zeros(n)
         of_part[part] = scale[part] / size
         added = total(np.arange(n), scale / n - of_part, matrix.shape[1])
-        return total(part, of_part[part], None) + np.tensordot(matrix, added, 1)
+        fitted = np.tensordot(matrix, added, 1)
+        means = total(part, of_part[part], None) + fitted
+        left = added - fitted[given]
+        with np.errstate(over="ignore", invalid="ignore"):
+            away, size = means - means.mean(axis=0), np.abs(means).max(axis=0)
+            rest, sd = np.sqrt(np.square(left).sum(axis=0) / spare), away.std(axis=0)
+            known = (means[given] + left).std(axis=0)  # under draws that predict all rows
+            is_near = (rest <= _REST * known + 1e-9 * size) & (
+                np.abs(np.mean(away**3, axis=0)) <= _SKEWNESS * sd**3 + (1e-9 * size) ** 3
+            )
+        return means if is_near.all() else total(np.arange(n), scale / n, None)
 
     def _total(
         self, rows: Array, weight: Array, n_draws: int | None, single: bool = False
@@ -357,11 +371,12 @@ def _same(law: PredictiveDistribution) -> PredictiveDistribution:
     return law
 
 
-def _to_all_draws(draws: Any) -> Array | None:
-    """Matrix ``(S, k)`` that maps values at some draws to values at all draws.
+def _to_all_draws(draws: Any) -> tuple[Array, Array, int] | None:
+    """Positions of k draws, and a matrix ``(S, k)`` that maps values there to values at all draws.
 
-    It is that of least squares, for functions that are nearly linear in the parameters. None if two
-    draws for each parameter would be most of the draws.
+    The last number is that of the draws beyond the coefficients. The matrix is that of least
+    squares, for functions that are nearly linear in the parameters. None if two draws for each
+    parameter would be most of the draws.
     """
     k = 2 * len(draws.names) + _FEWEST
     if 2 * k > len(draws.flat):
@@ -371,8 +386,9 @@ def _to_all_draws(draws: Any) -> Array | None:
     # so that a heavy tail has no leverage
     z = (theta / np.where(sd > 0.0, sd, 1.0)).clip(-4.0, 4.0)
     z = np.column_stack([np.ones(len(z)), z])
-    given, wanted = (z[draws.choose(size)] for size in (k, None))
+    at = draws.choose(k)
+    given, wanted = z[at], z[draws.choose(None)]
     with one_blas_thread():
         # the ridge is for dependent parameters
         gram = given.T @ given + 1e-9 * k * np.eye(z.shape[1])
-        return wanted @ linalg.solve(gram, given.T, assume_a="pos")
+        return at, wanted @ linalg.solve(gram, given.T, assume_a="pos"), k - z.shape[1]

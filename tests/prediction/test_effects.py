@@ -344,12 +344,27 @@ def test_a_screen_of_80_columns_shows_estimate_and_interval(monkeypatch):
 
 def test_what_is_linear_in_the_parameters_is_known_at_all_draws_from_some_of_them():
     draws = clone(LINEAR).set_params(n_draws=500).fit(X, Z + RNG.normal(size=N)).posterior_
-    matrix, theta = responses._to_all_draws(draws), draws.flat
+    (at, matrix, _), theta = responses._to_all_draws(draws), draws.flat
     values = theta @ np.arange(1.0, theta.shape[1] + 1.0) + 3.0
     near = np.all(np.abs(theta - theta.mean(axis=0)) < 4.0 * theta.std(axis=0), axis=1)
-    known = matrix @ values[draws.choose(matrix.shape[1])]
+    known = matrix @ values[at]
     assert near.mean() > 0.99  # the others are cut off
     assert_allclose(known[near], values[near], atol=0.01 * values.std())
+
+
+def test_all_draws_predict_all_rows_if_few_of_these_have_most_of_the_mean():
+    rng = np.random.default_rng(5)
+    train, rows = rng.normal(size=(200, 3)), rng.normal(size=(1500, 3))
+    rows[0] *= 12.0
+    y = rng.poisson(np.exp(train @ [0.5, -0.7, 0.3]))
+    model = SGLDPoissonRegressor(n_draws=500, random_state=0).fit(train, y)
+    exposure = 10.0 ** rng.uniform(0.0, 5.0, 1500)
+    part, full = (
+        effects(model, rows, [0], exposure=exposure, n_rows=n_rows) for n_rows in (200, None)
+    )
+    sd = full["sd"].to_numpy()
+    for name in ("estimate", "lower", "upper"):
+        assert_allclose((part[name] - full[name]) / sd, 0.0, atol=0.1)
 
 
 @pytest.mark.slow
