@@ -33,6 +33,7 @@ from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
+_WIDE_OFFSETS = 14.0  # range of offsets, as logarithms, that may be why there is no mode
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 
@@ -302,6 +303,13 @@ def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:
         )
     if posterior.prior.proper and (own := rows_of_own_noise(posterior.reported.names)):
         return f"the mode of the posterior was not found: {own}."
+    offset = posterior.values.offset
+    if offset is not None and (width := float(np.ptp(offset))) > _WIDE_OFFSETS:
+        return (
+            "the mode of the posterior was not found. Exposures, or exponentials of offsets, "
+            f"differ between rows by a factor of {np.exp(width):.1g}: check that all have the same "
+            "unit."
+        )
     if isinstance(error, NoModeError):
         return str(error)
     return (

@@ -184,9 +184,8 @@ def _errors_of_draws(
     pieces = [flat[a : a + size] for a in range(0, len(flat), size)]
     # the difference of two gradients is precise enough in single precision if the run's is
     rounds = followed is not None and plan.run.dynamics.rounded
-    grad = (posterior.rounded() if rounds else posterior).bind_grad(
-        None
-    )  # a product for each piece
+    posterior = posterior.rounded() if rounds else posterior
+    grad = posterior.bind_grad(None)  # a product for each piece
     gradient = np.concatenate([grad(piece) for piece in pieces]).reshape(some.shape)
     if followed is not None:
         gradient -= followed.bind_grad(None)(flat).reshape(some.shape)

@@ -74,7 +74,13 @@ def test_burn_in_and_spacing_follow_the_time_to_an_independent_draw(
 
 @pytest.mark.parametrize(
     ("n_burnin", "n_steps", "most", "walkers"),
-    [(40, 4000, 100, 64), (25, 1000, 100, 4), (40, 4000, 20, 16), (40, 100, 100, 1)],
+    [
+        (40, 4000, 100, 64),
+        (25, 1000, 100, 8),
+        (35, 400, 100, 4),
+        (40, 4000, 20, 16),
+        (40, 100, 100, 1),
+    ],
 )
 def test_chains_have_more_walkers_where_an_evaluation_takes_many_positions(
     n_burnin, n_steps, most, walkers

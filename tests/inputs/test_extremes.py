@@ -119,7 +119,7 @@ def test_numbers_whose_rows_count_as_nothing_are_refused_at_once(noise):
 
 
 @pytest.mark.parametrize("noise", ["normal", "student_t"])
-@pytest.mark.parametrize(("n", "far"), [(2, 1000.0), (300, 100.0)])
+@pytest.mark.parametrize(("n", "far"), [(2, 200.0), (300, 100.0)])
 def test_intervals_of_noise_that_draws_disagree_about_have_no_warning(n, far, noise):
     """Far out, log-linear noise has sds of very different sizes under the draws."""
     rng = np.random.default_rng(0)

@@ -23,7 +23,6 @@ _SUBSET_FROM = 8192  # rows from which the search begins at the mode of a subset
 _ROUGH = 1.0  # tolerance for the mode of a subset, which is tens from that of all rows
 _NEAR = 2.5e-3  # squared distance to the mode, in sds, too small to affect any choice
 _NEWTON_FROM = 0.1  # whitened slope below which few steps of Newton's method cost less than a climb
-_WIDE_OFFSETS = 14.0  # range of offsets, as logarithms, beyond which they may be why there is none
 _MAX_CLIMBS, _CLIMB_STEPS, _CLIMB_TOLERANCE = 20, 200, 1e-8
 
 
@@ -248,23 +247,9 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
     # a Cholesky factorisation by two BLAS threads takes twenty times as long on a busy machine; the
     # line search shortens steps that overflow
     with one_blas_thread(), np.errstate(all="ignore"):
-        try:
-            if has_matrix(posterior):
-                return _newton(posterior, start, tolerance)
-            return _climb(posterior, start)
-        except NoModeError as error:
-            raise NoModeError(f"{error}{_of_exposures(posterior)}") from None
-
-
-def _of_exposures(posterior: Any) -> str:
-    """Sentence on exposures that differ by more than counts can."""
-    offset = getattr(getattr(posterior, "values", None), "offset", None)
-    if offset is None or not float(np.ptp(offset)) > _WIDE_OFFSETS:
-        return ""
-    return (
-        " Exposures, or exponentials of offsets, differ between rows by a factor of "
-        f"{np.exp(np.ptp(offset)):.1g}: check that all have the same unit."
-    )
+        if has_matrix(posterior):
+            return _newton(posterior, start, tolerance)
+        return _climb(posterior, start)
 
 
 def has_matrix(posterior: BasePosterior) -> bool:
