@@ -21,6 +21,9 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _PROBE_DRAWS = 16
 _SHARED = 10  # rows of one direction whose kicks follow each other
+# Squared cosine of directions that count as one. Rows of a category of m among n rows, with P
+# parameters, have 1 / (1 + m P / n); above 0.5 are also many pairs of rows of six normal columns
+_ALIGNED = 0.75
 _MOST_KICKS = 200  # rows of the largest kicks whose directions are compared
 _FEW_ROWS = 1000  # rows to measure if each takes a separate gradient
 
@@ -186,7 +189,7 @@ def _largest_kick(posterior: BasePosterior, idx: Array, second: Array, metric: M
     towards = local[..., most] * np.sqrt(np.einsum("aan->an", second[..., most]))
     towards = towards.reshape(-1, len(most))
     towards /= np.maximum(np.linalg.norm(towards, axis=0), 1e-300)
-    aligned = np.square(towards.T @ towards) > 0.5
+    aligned = np.square(towards.T @ towards) > _ALIGNED
     n_rows = (aligned & (kicks[most] > 0.5 * kicks[most][:, None])).sum(axis=1)
     return float((kicks[most] * np.clip(n_rows / _SHARED, 1.0 / _SHARED, 1.0)).max())
 
