@@ -35,6 +35,7 @@ _NUMBERS = 2**20
 _TRIED = 16  # draws that predict all rows to check an expansion
 _DRAWS_EACH = 10  # with fewer draws for each of these, all draws predict all rows
 _REST = 0.1  # of the sd of a mean over rows: largest sd of what is not linear in the parameters
+_HARDLY = 0.1  # sd of a class over that of the class of the largest, from which on it has its own
 _SKEWNESS = 1.0  # of a mean over rows: with more, few draws do not tell the ends of an interval
 _FEWEST = 32  # draws that predict all rows if not all draws do, besides two for each parameter
 
@@ -281,6 +282,7 @@ class Response:
         if (to_all := self._kept["to_all_draws"]) is None:
             return total(np.arange(n), scale / n, None)
         given, matrix, spare = to_all
+        is_labels = hasattr(unwrap(self.estimator).model, "classes_")
         part = np.sort(np.random.RandomState(self.seed).choice(n, size, replace=False))
         of_part = np.zeros(n)
         of_part[part] = scale[part] / size
@@ -292,6 +294,8 @@ class Response:
             away, size = means - means.mean(axis=0), np.abs(means).max(axis=0)
             rest, sd = np.sqrt(np.square(left).sum(axis=0) / spare), away.std(axis=0)
             known = (means[given] + left).std(axis=0)  # under draws that predict all rows
+            if is_labels:  # a class that hardly moves is compared with the one that moves most
+                known = np.maximum(known, _HARDLY * known.max(axis=-1, keepdims=True))
             is_near = (rest <= _REST * known + 1e-9 * size) & (
                 np.abs(np.mean(away**3, axis=0)) <= _SKEWNESS * sd**3 + (1e-9 * size) ** 3
             )
