@@ -367,6 +367,29 @@ def test_all_draws_predict_all_rows_if_few_of_these_have_most_of_the_mean():
         assert_allclose((part[name] - full[name]) / sd, 0.0, atol=0.1)
 
 
+def test_a_class_that_a_column_hardly_moves_does_not_ask_for_all_draws(monkeypatch):
+    rng, predicted = np.random.default_rng(0), []
+    train, rows = rng.normal(size=(4000, 3)), rng.normal(size=(1500, 3))
+    z = train @ [0.6, -0.4, 0.02] + rng.logistic(size=4000)
+    model = SGLDOrdinalClassifier(n_draws=500, random_state=0)
+    model.fit(train, np.digitize(z, np.quantile(z, [0.33, 0.67])))
+    add_up = responses.Response.add_up
+
+    def recorded(self, some, n_draws, of_block):
+        predicted.append((len(some), n_draws))
+        return add_up(self, some, n_draws, of_block)
+
+    full = effects(model, rows, n_rows=None)
+    monkeypatch.setattr(responses.Response, "add_up", recorded)
+    part = effects(model, rows, n_rows=200)
+    assert predicted
+    assert all(n <= 200 or n_draws is not None for n, n_draws in predicted)
+    most = full.groupby("column")["sd"].transform("max").to_numpy()
+    assert (full["sd"] / most).min() < 0.1  # a class that hardly moves
+    for name in ("estimate", "lower", "upper"):
+        assert_allclose((part[name] - full[name]) / most, 0.0, atol=0.04)
+
+
 @pytest.mark.slow
 def test_a_part_of_the_rows_gives_the_effects_of_all():
     rng = np.random.default_rng(3)
