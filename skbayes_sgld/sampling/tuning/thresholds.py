@@ -70,7 +70,7 @@ class Thresholds:
     # need more than 32 rows. With indicator columns of one to ten rows, batches of 32 and control
     # variates, a bound of 0.03 leaves the sds of their coefficients 1 to 3 % too wide, a bound of
     # 0.1 up to 28 %, and no bound 130 % or more
-    leverages: tuple[float, ...] = 0.03, 0.01, 0.003, 0.001
+    leverages: tuple[float, ...] = 0.03, 0.01, 0.003
     # Rows of the smallest batch; a smaller one costs as much, because of the overhead of a step
     min_batch: int = 8
 
