@@ -274,15 +274,18 @@ class Response:
         under every draw by least squares. If it is not, as where few rows have nearly all of the
         mean, all draws predict all rows.
         """
-        n, size = self.table.n_rows, self.n_rows
-        if size is None or n <= size:
-            return total(np.arange(n), scale / n, None)
+        means = self._from_some_draws(total, scale) if self._is_large else None
+        n = self.table.n_rows
+        return total(np.arange(n), scale / n, None) if means is None else means
+
+    def _from_some_draws(self, total: Total, scale: Array) -> Array | None:
+        """Mean over the rows by least squares; None if draws are few, or too much is left out."""
         if "to_all_draws" not in self._kept:
             self._kept["to_all_draws"] = _to_all_draws(unwrap(self.estimator).model.posterior_)
         if (to_all := self._kept["to_all_draws"]) is None:
-            return total(np.arange(n), scale / n, None)
+            return None
         given, matrix, spare = to_all
-        is_labels = hasattr(unwrap(self.estimator).model, "classes_")
+        n, size = self.table.n_rows, self.n_rows
         part = np.sort(np.random.RandomState(self.seed).choice(n, size, replace=False))
         of_part = np.zeros(n)
         of_part[part] = scale[part] / size
@@ -291,15 +294,16 @@ class Response:
         means = total(part, of_part[part], None) + fitted
         left = added - fitted[given]
         with np.errstate(over="ignore", invalid="ignore"):
-            away, size = means - means.mean(axis=0), np.abs(means).max(axis=0)
+            away, rounding = means - means.mean(axis=0), 1e-9 * np.abs(means).max(axis=0)
             rest, sd = np.sqrt(np.square(left).sum(axis=0) / spare), away.std(axis=0)
             known = (means[given] + left).std(axis=0)  # under draws that predict all rows
-            if is_labels:  # a class that hardly moves is compared with the one that moves most
+            if hasattr(unwrap(self.estimator).model, "classes_"):
+                # a class that hardly moves is compared with the one that moves most
                 known = np.maximum(known, _HARDLY * known.max(axis=-1, keepdims=True))
-            is_near = (rest <= _REST * known + 1e-9 * size) & (
-                np.abs(np.mean(away**3, axis=0)) <= _SKEWNESS * sd**3 + (1e-9 * size) ** 3
+            is_near = (rest <= _REST * known + rounding) & (
+                np.abs(np.mean(away**3, axis=0)) <= _SKEWNESS * sd**3 + rounding**3
             )
-        return means if is_near.all() else total(np.arange(n), scale / n, None)
+        return means if is_near.all() else None
 
     def _total(
         self, rows: Array, weight: Array, n_draws: int | None, single: bool = False

@@ -111,19 +111,18 @@ def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int,
     model = unwrap(response.estimator).model
 
     def total(rows: Array, weight: Array, n_draws: int | None) -> Array:
-        starts = range(0, len(rows), size)
-        return cast(Array, sum(of_some(rows[k:], weight[k:], n_draws) for k in starts))
+        parts = (slice(k, k + size) for k in range(0, len(rows), size))
+        return cast(Array, sum(of_some(rows[part], weight[part], n_draws) for part in parts))
 
     def of_some(rows: Array, weight: Array, n_draws: int | None) -> Array:
-        rows, together = rows[:size], list[list[Change]]()
-        table, width = response.table.take(rows), _TOGETHER
+        together, table, width = list[list[Change]](), response.table.take(rows), _TOGETHER
         for j, spread in spreads.items():
             ends = _ends(table, j, spread)
             moves = _difference(response, table, j, ends, model, rows)
             if width >= _TOGETHER:
                 together.append([])
                 width = 0
-            together[-1].append(_change(moves, weight[:size] / (ends[1] - ends[0])))
+            together[-1].append(_change(moves, weight / (ends[1] - ends[0])))
             width += len(together[-1][-1][0])
 
         def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
