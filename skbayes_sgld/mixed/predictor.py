@@ -34,8 +34,6 @@ class MixedPredictor(Predictor):
         Factor of the covariance of the effects of each term.
     """
 
-    is_linear = True
-
     def __init__(
         self,
         linear: LinearPredictor,

@@ -33,23 +33,19 @@ class Expansion:
 
     Attributes
     ----------
-    every, middle : PredictiveDistribution
-        Distributions under all draws, and at their mean.
+    every : PredictiveDistribution
+        Distribution under all draws, whose predictors are linear in the parameters.
     of_mean : callable
         Function of the mean whose sums are asked for.
     """
 
     every: PredictiveDistribution
-    middle: PredictiveDistribution
     of_mean: Callable[[Array], Array]
 
-    @classmethod
-    def of(
-        cls, every: PredictiveDistribution, of_mean: Callable[[Array], Array]
-    ) -> Expansion | None:
-        """Expansion, if predictors are linear in the parameters."""
-        middle = every.at_mean() if every.predictor.is_linear else None
-        return None if middle is None else cls(every, middle, of_mean)
+    @cached_property
+    def middle(self) -> PredictiveDistribution:
+        """Distribution at the mean of the draws."""
+        return cast(PredictiveDistribution, self.every.at_mean())
 
     def sums(self, rows: PredictedRows, weight: Array) -> Array:
         """Terms of weighted sums over rows, which add up over blocks of rows.

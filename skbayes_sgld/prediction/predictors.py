@@ -37,13 +37,10 @@ class Predictor:
     Attributes
     ----------
     n_draws, n_predictors : int
-    is_linear : bool
-        Whether predictors are linear in the parameters: their sums over rows are then cheap.
     """
 
     n_draws: int
     n_predictors: int
-    is_linear: bool = False
 
     def __call__(self, X: Array) -> Array:
         """Predictors ``(K, n, S)`` of the rows ``X (n, d)``."""
@@ -58,8 +55,8 @@ class Predictor:
         return None
 
     def sums(self, X: Array, weight: Array) -> Array:
-        """Sums ``(K, M, S)`` of the predictors of rows with weights ``(n, M)``."""
-        return np.matmul(weight.T, self(X))
+        """Sums ``(K, M, S)`` over rows with weights ``(n, M)``, if there is :meth:`at_mean`."""
+        raise NotImplementedError
 
     def squares(self, X: Array, weights: Weights, middle: Predictor) -> Array:
         """Sums ``(L, S)`` of squares and products of predictors minus those of ``middle``.
@@ -74,7 +71,7 @@ class Predictor:
         return np.abs(self(X)[k]).max(axis=1)
 
     def at_mean(self, share: Array) -> Predictor | None:
-        """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
+        """Predictor at the mean of the draws; None if they are not linear in parameters."""
         return None
 
     def centered(self) -> Predictor:
@@ -95,17 +92,12 @@ class _Contrasts(Predictor):
 
     def __init__(self, predictor: Predictor) -> None:
         self.n_draws, self.n_predictors = predictor.n_draws, predictor.n_predictors - 1
-        self._predictor, self.is_linear = predictor, predictor.is_linear
+        self._predictor = predictor
 
     def __call__(self, X: Array) -> Array:
         """Differences ``(K - 1, n, S)``."""
         eta = self._predictor(X)
         return eta[:-1] - eta[-1:]
-
-    def sums(self, X: Array, weight: Array) -> Array:
-        """Differences of sums."""
-        sums = self._predictor.sums(X, weight)
-        return sums[:-1] - sums[-1:]
 
 
 class Spread:
@@ -159,8 +151,6 @@ class Spread:
 
 class LinearPredictor(Predictor):
     """Linear predictors under the draws ``coef (S, K, d)`` and ``intercept (S, K)``."""
-
-    is_linear = True
 
     def __init__(self, coef: Array, intercept: Array) -> None:
         self.n_draws, self.n_predictors, self._width = coef.shape

@@ -256,15 +256,16 @@ class Response:
         return np.hstack(means) if len(means) == len(found) else None
 
     def _expansions(self) -> list[Expansion]:
-        """Expansion of each output; none if a model has few draws, or they differ in weight."""
+        """Expansion of each output; none if draws are few or weighted, or of a network."""
         unwrapped = unwrap(self.estimator, self.table.take(np.arange(1)).X)
         model, draws = unwrapped.model, unwrapped.model.posterior_
         if len(draws.flat) < _DRAWS_EACH * _TRIED or draws.flat_weights is not None:
             return []
         each = self.predictions(model, Table.of(unwrapped.X).X, np.arange(1), None)
         laws = [one.predictive.by_contrasts() for one in each]
-        found = [Expansion.of(law, unwrapped.from_model) for law in laws]
-        return [one for one in found if one is not None]
+        if laws[0].at_mean() is None:
+            return []
+        return [Expansion(law, unwrapped.from_model) for law in laws]
 
     def over_rows(self, total: Total, scale: Array) -> Array:
         """Mean over the rows, each multiplied by its ``scale (n,)``, under every draw ``(S, ...)``.
