@@ -105,7 +105,7 @@ def _split_for(task: Task, gradient: Gradient, mode: Mode) -> tuple[Split, Noise
     step_size = 1.0 if settings.step_size is AUTO else settings.step_size
     leverages = leverages_of(posterior, mode)
     for bound in THRESHOLDS.leverages:
-        split = read_always(posterior, mode, bound, leverages)
+        split = read_always(posterior, mode, leverages, bound)
         noise = measure_noise(
             split.posterior, gradient, split.mode, settings.tau, task.seed, surely=split.next_rows
         )

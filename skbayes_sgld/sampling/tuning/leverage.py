@@ -82,17 +82,13 @@ def leverages_of(posterior: BasePosterior, mode: Mode) -> Array | None:
 
 
 def read_always(
-    posterior: BasePosterior,
-    mode: Mode,
-    bound: float = THRESHOLDS.leverages[0],
-    leverages: Array | None = None,
+    posterior: BasePosterior, mode: Mode, leverages: Array | None, bound: float
 ) -> Split:
     """Posterior that reads all rows of leverage above ``bound`` in every batch.
 
-    ``leverages`` are those of :func:`leverages_of`, if known.
+    ``leverages`` are those of :func:`leverages_of`; None reads no row always.
     """
     bound = max(bound, least_bound(posterior))
-    leverages = leverages_of(posterior, mode) if leverages is None else leverages
     if leverages is None or not leverages.any():
         return Split(posterior, mode)
     # rows whose leverage is not unusual are sampled: in a dispersion that is hardly known, all rows

@@ -228,7 +228,8 @@ def cheapest_gradient(
         mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
     # to measure on more rows costs more than a smaller batch saves
     most_rows = max(2_000, 10 * posterior.n_params)
-    least, bound, whole = np.inf, np.inf, Split(posterior, mode)
+    least, bound = np.inf, np.inf
+    # few rows are read all, rather than many in every batch
     leverages = None if n <= THRESHOLDS.few_rows else leverages_of(posterior, mode)
     # an always read row costs a third as much as one in a batch
     for next_bound in THRESHOLDS.leverages:
@@ -236,8 +237,7 @@ def cheapest_gradient(
         if next_bound >= bound:
             break
         bound = next_bound
-        # with few rows read all, rather than many in every batch
-        read = whole if n <= THRESHOLDS.few_rows else read_always(posterior, mode, bound, leverages)
+        read = read_always(posterior, mode, leverages, bound)
         level = measure_noise(
             read.posterior, gradient, read.mode, temperature, seed, None, most_rows, read.next_rows
         )
@@ -250,7 +250,7 @@ def cheapest_gradient(
     if not batch_pays(split.posterior, batch_size, n_walkers):
         size_text = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {size_text} rows"
-        return Cheapest(Full(), None, why, whole)
+        return Cheapest(Full(), None, why, Split(posterior, mode))
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
     if n_walkers > 1:
         why += f", and {n_walkers} walkers share each"

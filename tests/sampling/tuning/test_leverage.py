@@ -19,7 +19,8 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.leverage import read_always
+from skbayes_sgld.sampling.tuning.leverage import leverages_of, read_always
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.marks import SHORT, short_chains
 from tests.numeric import assert_derivative, derivative
 from tests.references.closed_forms import importance_sampling, laplace_fit
@@ -44,6 +45,10 @@ def with_rare_rows(likelihood, n=400, sparse=False, **options):
     return posterior, mode_of(posterior, posterior.start())
 
 
+def split_of(posterior, mode):
+    return read_always(posterior, mode, leverages_of(posterior, mode), THRESHOLDS.leverages[0])
+
+
 LIKELIHOODS = {
     "logistic": Bernoulli(),
     "softmax": Categorical(3),
@@ -60,7 +65,7 @@ def test_the_rows_that_decide_are_in_every_batch(kind, sparse):
     weight = np.ones(400)
     weight[5] = 0.0
     posterior, mode = with_rare_rows(LIKELIHOODS[kind], sparse=sparse, sample_weight=weight)
-    split = read_always(posterior, mode)
+    split = split_of(posterior, mode)
     assert split.posterior.n_always < 0.1 * 400
     assert split.posterior.n_always + split.posterior.n_samples == 400
     kept = np.isin(np.arange(400), split.posterior._sampled)
@@ -102,7 +107,7 @@ def test_a_row_that_bends_between_the_mode_and_two_sds_away_is_found():
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
     mode = mode_of(posterior, posterior.start())
     assert X[7] @ mode.theta[:2] > 15.0
-    assert 7 not in read_always(posterior, mode).posterior._sampled
+    assert 7 not in split_of(posterior, mode).posterior._sampled
 
 
 def test_rows_of_about_one_leverage_are_all_sampled():
@@ -110,7 +115,7 @@ def test_rows_of_about_one_leverage_are_all_sampled():
     X = rng.standard_normal((600, 20))
     y = (X[:, 0] + rng.logistic(size=600) > 0.0).astype(float)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
-    assert read_always(posterior, mode_of(posterior, posterior.start())).posterior is posterior
+    assert split_of(posterior, mode_of(posterior, posterior.start())).posterior is posterior
 
 
 @pytest.mark.parametrize("times, is_read", [(10.0, False), (20.0, True)])
@@ -120,7 +125,7 @@ def test_a_row_of_more_than_five_times_the_usual_leverage_is_always_read(times, 
     X, y = np.resize([[1.0, 1.0], [1.0, -1.0]], (16, 2)), np.resize([0.0, 0.0, 1.0, 1.0], 16)
     X[0] *= np.sqrt(times)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(1e3), fit_intercept=False)
-    split = read_always(posterior, mode_of(posterior, np.zeros(2)))
+    split = split_of(posterior, mode_of(posterior, np.zeros(2)))
     assert split.posterior.n_always == is_read
 
 
@@ -158,7 +163,7 @@ def test_a_batchs_gradient_is_far_quieter_with_the_rows_that_decide(gradient):
         return mode.metric.sqrt_t(np.array(estimates)).std(axis=0).max()
 
     assert gradient.reads_always
-    assert spread(read_always(posterior, mode).posterior) < 0.1 * spread(posterior)
+    assert spread(split_of(posterior, mode).posterior) < 0.1 * spread(posterior)
 
 
 def test_plain_minibatches_are_those_of_the_published_algorithm():
