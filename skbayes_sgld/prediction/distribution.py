@@ -32,7 +32,8 @@ _NODES = 0.1  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
 # estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these.
 # That of quantiles is of their levels: 2e-4 at most on difficult rows (tests/prediction)
-_OF_QUANTILE, _OF_COUNT, _OF_CDF = 2.5e-4, 5e-4, 1e-4
+_OF_QUANTILE, _OF_COUNT = 2.5e-4, 5e-4
+_OF_CDF = {1: 1e-4, 2: 2.5e-4}  # by the number of predictors
 _OF_DENSITY = {1: 1e-4, 2: 1e-3}  # relative, by the number of predictors
 # relative, of rows that are tried; others err by up to four times as much. The draws' own error is
 # 5e-3 if there are 4,000 and log odds have sd 0.3
@@ -714,9 +715,10 @@ class PredictiveDistribution:
     def cdf(self, X: Array, t: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
-        For many rows the estimated error is below 1e-4.
+        For many rows the estimated error is below 1e-4, with a predictor for the noise 2.5e-4.
         """
         likelihood, many = self.likelihood, self._many(X)
+        error = _OF_CDF.get(self.predictor.n_predictors, 0.0)
 
         def mixture_cdf(mixture: Mixture, t: Array) -> Array:
             if likelihood.has_ratios and t.shape[1] > 1:
@@ -737,11 +739,11 @@ class PredictiveDistribution:
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
                 of_rest = X[rest], row_values[rest], t[rest]
-                values[rest] = self._averages(mixture_cdf, _OF_CDF, *of_rest)
+                values[rest] = self._averages(mixture_cdf, error, *of_rest)
             return values
         in_units = many and t.shape[1] > _MOST_POINTS and self._has_units(row_values)
         return self._averages(
-            mixture_cdf, _OF_CDF if many else 0.0, X, row_values, t, in_units=in_units
+            mixture_cdf, error if many else 0.0, X, row_values, t, in_units=in_units
         )
 
     def sample(

@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.mixture import Mixture
 
-_FEW = 12  # levels, all of which are solved for
+_FEW = 8  # levels, all of which are solved for
 _MOST = 17  # levels that are solved for of many
 _ERROR = 1e-4  # largest estimated error of a level
 _STEPS = 3  # of a polynomial to its values at the levels that are found; each gains two digits

@@ -20,7 +20,8 @@ from scipy.special import gammaln
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.mixture import Mixture, solve_quantile
 
-_LEAST = 0.02  # least size of a moment that is not known
+# Least size of a moment that is not known, by the number of predictors: two may depend on each other
+_LEAST = {1: 0.02, 2: 0.3}
 _MOMENT = 0.1  # mean of an orthonormal polynomial of the draws: its expected size
 # Numbers of nodes of a coordinate; beyond the last, sums over all draws cost less
 _COUNTS = (2, 3, 4, 5, 6, 8, 10, 13)
@@ -30,6 +31,7 @@ _MOST_OWN = 8  # nodes of an own parameter that varies more: errors are estimate
 _SURE = 4.0  # estimates of errors whose sum none exceeds
 _UNSURE = 10.0  # weight of an error that may move a count: nodes are made for ten times the error
 _OF_SECOND_MOMENTS = 3  # nodes of a predictor, for which moments of second order suffice
+_THINNED = 4  # every so many draws have the third moments that a fourth node needs
 _FORMS = 8  # draws for each number of a row's quadratic forms; with fewer these cost more
 _ROUNDED = 1e-5  # difference of two means of a log of an own parameter that are equal
 _REACH = 3.2  # sds that nodes of predictors reach: most rows have draws beyond
@@ -322,17 +324,22 @@ class Quadrature:
     ) -> Callable[[Array, Array, Array], tuple[Array, Array, Array]] | None:
         """Function as :meth:`__call__`, for z of products with the directions; None if it is slow.
 
-        It takes the coefficients ``(K, n, m)`` of the directions ``(K, m, S)`` in place of z. With
-        up to three nodes moments of second order suffice. They are quadratic forms of the
-        coefficients, which take a tenth of the time of sums over the draws. Nodes may be beyond the
-        draws.
+        It takes the coefficients ``(K, n, m)`` of the directions ``(K, m, S)`` in place of z.
+        Moments of second order are quadratic forms of the coefficients, which take a tenth of the
+        time of sums over the draws. Those of third order, if there are four nodes, are sums over
+        some of the draws. Nodes may be beyond the draws.
         """
         own, (K, m, S), n = self._own, directions.shape, len(self._rule.nodes)
         known = own.white.shape[1]
-        D = K * m + known
-        if n > _OF_SECOND_MOMENTS or (1 + known) * D * _FORMS > S:
+        D, has_third = K * m + known, n == _OF_SECOND_MOMENTS + 1
+        most = _OF_SECOND_MOMENTS + (np.ptp(self._share) == 0.0)
+        if n > most or (1 + known) * D * _FORMS > S:
             return None
         every = np.concatenate([*directions, own.white.T])
+        if has_third:
+            some = every[:, ::_THINNED].astype(np.float32)
+            of_some = (own.values[:, ::_THINNED] * (S / some.shape[1])).astype(np.float32)
+            self.error.noise = float(1.0 / np.sqrt(some.shape[1]))
         first = every @ own.values.T
         low = np.flatnonzero(own.degree < n - 1).tolist()
         forms = {j: (every * own.values[j]) @ every.T for j in low}
@@ -363,8 +370,11 @@ class Quadrature:
                     for other in range(k, K):
                         both = at + n ** (K - 1 - other)
                         moments[:, both, number] = np.einsum("ij,ij->i", of_each, z[other])
-            beyond = np.zeros(n_rows, bool)
-            return self._at(center, sd, root, slope, self._to_moments @ moments, beyond)
+            moments = self._to_moments @ moments
+            if has_third:
+                third = self._degree == n - 1
+                moments[:, third] = self._moments(z.astype(np.float32) @ some, of_some)[:, third]
+            return self._at(center, sd, root, slope, moments, np.zeros(n_rows, bool))
 
         return nodes_of
 
@@ -373,6 +383,7 @@ class Quadrature:
     ) -> tuple[Array, Array, Array]:
         """Nodes, weights and sizes, given the means of products of orthonormal polynomials."""
         own, (K, n) = self._own, center.shape
+        moments[:, self._degree >= len(self._rule.nodes)] = 0.0  # left out
         weights = (self._basis.T @ moments @ own.basis).reshape(n, -1)
         nodes = np.empty((n, K + own.nodes.shape[1], len(self._grid), len(own.nodes)))
         at = np.einsum("kjn,gj->nkg", root * sd[:, None], self._grid) + center.T[:, :, None]
@@ -432,12 +443,20 @@ class _Error:
         Numbers of nodes.
     n_predictors : int
         Number of coordinates of predictors, which are the first.
+
+    Attributes
+    ----------
+    noise : float
+        Standard error of a moment of the last degree in the predictors.
     """
+
+    noise = 0.0
 
     def __init__(
         self, coefficients: Array, degrees: Array, counts: Array, n_predictors: int
     ) -> None:
         of_predictors, self._n = degrees[:, :n_predictors].sum(axis=1), int(counts[0])
+        self._least = _LEAST[n_predictors]
         # one of the last two may be 0 by chance
         last = [d for d in (self._n - 1, self._n - 2) if d > 0]
         self._last = [(d, coefficients[of_predictors == d].T) for d in last]
@@ -462,9 +481,12 @@ class _Error:
 
         ``size (n,)`` are the sizes of the last moments.
         """
-        size = np.maximum(size, _LEAST)
-        rates = [_rate(_norm(values @ each), degree) for degree, each in self._last]
+        size = np.maximum(size, self._least)
+        norms = [_norm(values @ each) for _, each in self._last]
+        rates = [_rate(norm, degree) for norm, (degree, _) in zip(norms, self._last, strict=True)]
         left_out = np.maximum.reduce(rates) ** self._n / np.exp(0.5 * gammaln(self._n + 1)) * size
+        if self.noise:
+            left_out += self.noise * norms[0]
         last = np.abs(values @ self._alone)
         alone = _rate(last, self._counts - 1)
         for number, crossed in self._crossed:

@@ -99,8 +99,42 @@ def test_second_moments_are_left_if_they_take_longer_than_the_draws():
     own_nodes = OwnNodes(own, share, ERROR)
     directions = np.random.default_rng(0).standard_normal((1, 40, 400))
     assert Quadrature(3, 1, share, own_nodes, False).by_moments(directions)
-    assert not Quadrature(4, 1, share, own_nodes, False).by_moments(directions)
+    assert not Quadrature(5, 1, share, own_nodes, False).by_moments(directions)
     assert not Quadrature(3, 1, share, own_nodes, False).by_moments(np.tile(directions, (1, 2, 1)))
+
+
+@pytest.mark.parametrize("K", [1, 2])
+def test_third_moments_of_four_nodes_are_those_of_some_draws(K):
+    rng = np.random.default_rng(2)
+    share, own = np.full(4000, 1.0 / 4000), np.zeros((4000, 0))
+    predictor = LinearPredictor(rng.gamma(2.0, 0.1, (4000, K, 4)), rng.gamma(2.0, 0.1, (4000, K)))
+    spread, X = predictor.spread(share, np.empty((500, 4))), rng.standard_normal((50, 4))
+    coordinates = spread.coordinates(X)
+    center, sd = coordinates[..., -1].copy(), np.sqrt(spread.variance(coordinates))
+    coordinates /= sd[..., None]
+    quadrature = Quadrature(4, K, share, OwnNodes(own, share, ERROR), False)
+    u, weights, _ = quadrature.by_moments(spread.directions)(center, sd, coordinates[..., :-1])
+    at_nodes = (u - center.T[..., None]) / sd.T[..., None]
+    draws = ((predictor(X) - center[..., None]) / sd[..., None]).swapaxes(0, 1)
+    for a, b in ((0, 0), (0, K - 1), (K - 1, 0)):
+        found = np.sum(weights * at_nodes[:, a] ** 2 * at_nodes[:, b], axis=1)
+        expected = np.mean(draws[:, a] ** 2 * draws[:, b], axis=1)
+        standard_error = np.std(draws[:, a] ** 2 * draws[:, b], axis=1) / np.sqrt(1000)
+        assert np.all(np.abs(found - expected) < 4.0 * standard_error)
+        assert a != b or np.abs(expected).max() > 3.0 * standard_error.max()
+    weighted = np.append(0.5, share[1:])
+    unequal = Quadrature(4, K, weighted, OwnNodes(own, weighted / weighted.sum(), ERROR), False)
+    assert not unequal.by_moments(spread.directions)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_products_of_predictors_that_are_left_out_have_mean_0(n):
+    """As for independent normal predictors: their part of a function would else be added."""
+    rng = np.random.default_rng(3)
+    share = np.full(4000, 1.0 / 4000)
+    nodes = nodes_of(rng.standard_normal((2, 20, 4000)), share, n)
+    squares = average(nodes, lambda u: (u[:, 0] ** 2 - 1.0) * (u[:, 1] ** 2 - 1.0))
+    assert np.all(np.abs(squares) < 0.15)
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.5, 1.5])
