@@ -121,7 +121,7 @@ def test_third_moments_of_four_nodes_are_those_of_some_draws(K):
         expected = np.mean(draws[:, a] ** 2 * draws[:, b], axis=1)
         standard_error = np.std(draws[:, a] ** 2 * draws[:, b], axis=1) / np.sqrt(1000)
         assert np.all(np.abs(found - expected) < 4.0 * standard_error)
-        assert a != b or np.abs(expected).max() > 3.0 * standard_error.max()
+        assert a != b or np.polyfit(expected, found, 1)[0] > 0.6
     weighted = np.append(0.5, share[1:])
     unequal = Quadrature(4, K, weighted, OwnNodes(own, weighted / weighted.sum(), ERROR), False)
     assert not unequal.by_moments(spread.directions)
