@@ -20,7 +20,7 @@ from scipy.special import gammaln
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.mixture import Mixture, solve_quantile
 
-# Least size of a moment that is not known, by the number of predictors: two may depend on each other
+# Least size of an unknown moment, by the number of predictors: two may depend on each other
 _LEAST = {1: 0.02, 2: 0.3}
 _MOMENT = 0.1  # mean of an orthonormal polynomial of the draws: its expected size
 # Numbers of nodes of a coordinate; beyond the last, sums over all draws cost less
