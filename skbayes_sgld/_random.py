@@ -101,9 +101,9 @@ class ChainStreams:
         streams._noise.bit_generator.state = state["noise"]
         return streams
 
-    def normals(self, n_steps: int, n_params: int, out: Array | None = None) -> Array:
-        """Standard normals ``(n_steps, n_params)``, written into ``out`` if it is given."""
-        return self._noise.standard_normal((n_steps, n_params), out=out)
+    def normals(self, n_steps: int, n_params: int) -> Array:
+        """Standard normals ``(n_steps, n_params)``."""
+        return self._noise.standard_normal((n_steps, n_params))
 
     def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
         """Rows of each step's minibatch ``(n_steps, batch_size)``."""
@@ -116,9 +116,7 @@ class ChainStreams:
 
 
 def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
-    # the words of SeedSequence(seed, spawn_key=(chain, purpose)), in a fifth of its time
-    words = np.array([seed, 0, 0, 0, chain, purpose], np.uint32)
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chain, purpose)))
 
 
 def start_generators(seed: int, chains: range) -> list[np.random.Generator]:

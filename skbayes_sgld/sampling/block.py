@@ -86,7 +86,5 @@ def draw_normals(run: Run, streams: list[ChainStreams], length: int, n_params: i
     shape = len(streams), length, run.sampler.n_normals(n_params)
     if streams[0] is streams[-1]:  # the chains of a pilot share a stream: the same numbers at once
         return streams[0].normals(shape[0] * length, shape[2]).reshape(shape).swapaxes(0, 1)
-    normals = np.empty(shape)  # chains first, so that each chain's noise is one product
-    for stream, own in zip(streams, normals, strict=True):
-        stream.normals(*shape[1:], out=own)
-    return normals.swapaxes(0, 1)
+    # chains first in memory, so that each chain's noise is one product
+    return np.stack([s.normals(*shape[1:]) for s in streams]).swapaxes(0, 1)
