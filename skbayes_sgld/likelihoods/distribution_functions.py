@@ -18,7 +18,7 @@ from skbayes_sgld.likelihoods.own import first_if_equal
 NORMAL_REACH = 5.5  # beyond it the normal one is 0 or 1 in single precision
 _LARGEST_SCORE = 8.0  # beyond it Student's is computed by SciPy
 _BEND = 10.0  # of the variable in which Student's is a polynomial
-_TERMS, _TERMS_IN_SINGLE, _TERMS_OF_SHAPE = 12, 9, 8
+_TERMS, _TERMS_OF_SHAPE = 12, 8
 
 
 def normal_cdf(z: Array, out: Array | None = None) -> Array:
@@ -67,14 +67,13 @@ def student_cdf(nu: Array, z: Array) -> Array:
     Its normal score is ``u (1 + p(t, 1 / nu) / nu)``, with ``u = sqrt(nu L)``,
     ``L = log(1 + z^2 / nu)``, ``t = L / (10 + L)`` and a polynomial p: Wallace (1959) has the
     constant ``-1 / 4``. The error is 1e-7, and 7e-7 relative to a tail probability; in single
-    precision 6e-6 and 3e-5. Below one degree of freedom, and beyond normal scores of
+    precision that of :func:`normal_cdf`. Below one degree of freedom, and beyond normal scores of
     8, SciPy's function takes its place, which takes ten times as long.
     """
     nu = first_if_equal(nu, axis=0)
     inverse = 1.0 / nu.astype(float)
     powers = np.vander(np.minimum(inverse, 1.0).ravel(), _TERMS_OF_SHAPE, increasing=True)
-    n_terms = _TERMS if z.dtype == np.float64 else _TERMS_IN_SINGLE
-    terms = (_score_polynomial(n_terms) @ powers.T).reshape(n_terms, *nu.shape) * inverse
+    terms = (_score_polynomial() @ powers.T).reshape(_TERMS, *nu.shape) * inverse
     terms, inverse = terms.astype(z.dtype), inverse.astype(z.dtype)
     with np.errstate(over="ignore", invalid="ignore"):  # then SciPy's takes its place
         fall = z * z
@@ -101,17 +100,17 @@ def student_cdf(nu: Array, z: Array) -> Array:
 
 
 @cache
-def _score_polynomial(n_terms: int) -> Array:
+def _score_polynomial() -> Array:
     """Coefficients of p by the powers of t and of the inverse degrees of freedom."""
     inverse = 0.5 - 0.4998 * np.cos(np.linspace(0.0, np.pi, 30))
     score = 0.5 - 0.49 * np.cos(np.linspace(0.0, np.pi, 50))
     inverse, u = np.meshgrid(inverse, 1.04 * _LARGEST_SCORE * score)
     fall = np.square(u) * inverse
     exact = -ndtri(stdtr(1.0 / inverse, -np.sqrt(np.expm1(fall) / inverse)))
-    in_t = np.vander((fall / (_BEND + fall)).ravel(), n_terms, increasing=True)
+    in_t = np.vander((fall / (_BEND + fall)).ravel(), _TERMS, increasing=True)
     in_inverse = np.vander(inverse.ravel(), _TERMS_OF_SHAPE, increasing=True)
     products = (in_t[:, :, None] * in_inverse[:, None]).reshape(u.size, -1)
     weight = (u * inverse * np.maximum(u, 1.0)).ravel()  # of p in a tail probability
     value = ((exact / u - 1.0) / inverse).ravel()
     fit = np.linalg.lstsq(products * weight[:, None], value * weight, rcond=1e-14)[0]
-    return fit.reshape(n_terms, _TERMS_OF_SHAPE)
+    return fit.reshape(_TERMS, _TERMS_OF_SHAPE)

@@ -169,16 +169,14 @@ def expand(moments: _ByPower, q: Array, noise: float) -> Array:
     return expansion
 
 
-def _series(x: Array, c: dict[int, Any]) -> tuple[Array, Array, list[Array]]:
+def _series(x: Array, c: dict[int, Any]) -> tuple[Array, Array, Array]:
     """The series' distribution function, the normal density, and the Hermite polynomials at x."""
-    hermite = [np.ones_like(x), x]
-    for k in range(1, max(c)):
-        hermite.append(x * hermite[k] - k * hermite[k - 1])
+    hermite = np.polynomial.hermite_e.hermevander(x, max(c)).T
     normal = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
     return ndtr(x) - normal * sum(c[k] * hermite[k - 1] for k in c), normal, hermite
 
 
-def _remainder(hermite: list[Array], last: dict[int, Any]) -> Any:
+def _remainder(hermite: Array, last: dict[int, Any]) -> Any:
     """Size of the last two terms of the series: at a zero of one polynomial the other is large."""
     return sum(np.abs(last[k]) * (np.abs(hermite[k - 1]) + 0.3 * np.abs(hermite[k])) for k in last)
 
