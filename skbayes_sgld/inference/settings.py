@@ -128,7 +128,8 @@ class RunSettings:
         Checkpoint to continue; the draws equal those of a run that never stopped. Data and settings
         must be the same; ``n_draws`` may be larger.
     max_time : float or None, default=None
-        Seconds from the beginning of the fit after which no more draws are made.
+        Seconds from the beginning of the fit after which no more draws are made. The pilots
+        and the mode come first, and are not cut short.
     target_ess : float or None, default=None
         Bulk effective sample size of every parameter at which a run ends, after a tenth of
         ``n_draws`` to ten times ``n_draws``.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, fdtr, logit
 
 from skbayes_sgld.likelihoods.base import Array
@@ -21,7 +22,10 @@ from skbayes_sgld.likelihoods.stirling import rise
 from skbayes_sgld.transforms import Interval
 
 _STRETCH = 64  # probabilities computed from one by ratios: if it underflows, so does their sum
-_NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
+_SUMMED = 150  # successes, or failures, up to which a sum of probabilities costs less
+# Nodes and weights of averages over a beta variable, with an error of 1e-8: a few suffice if the
+# distribution function that is averaged is at least twice as wide
+_FEW_NODES, _NODES = ((z, w * np.exp(0.5 * z * z)) for z, w in map(hermegauss, (9, 17)))
 
 
 class BetaBinomialKernel(BinomialKernel):
@@ -136,7 +140,7 @@ class BetaBinomial(Binomial):
         upper = 2.0 * whole >= trials  # then sum over the failures, which are fewer
         u[:, 0] = np.where(upper, -u[:, 0], u[:, 0])
         k = np.where(upper, trials - 1.0 - whole, whole)
-        few = (k < 500).any(axis=1)
+        few = (k < _SUMMED).any(axis=1)
         out = np.empty(k.shape)
         for rows, function in ((few, self._cdf_by_sum), (~few, self._cdf_by_quadrature)):
             if rows.any():
@@ -186,10 +190,11 @@ class BetaBinomial(Binomial):
         first, second = np.where(wide, p_shapes, q_shapes)
         mean, sd = np.log(s / t), np.sqrt(1.0 / s + 1.0 / t)
         total, out = np.zeros(k.shape), np.zeros(k.shape)
-        for node in _NODES:
+        narrow = np.all(np.square(2.0 * sd) < 1.0 / first + 1.0 / second)
+        for node, share in zip(*(_FEW_NODES if narrow else _NODES), strict=True):
             at = mean + sd * node
             move = np.log1p(s / (s + t) * np.expm1(sd * node))
-            weight = np.exp(s * sd * node - (s + t) * move)
+            weight = share * np.exp(s * sd * node - (s + t) * move)
             total += weight
             out += weight * fdtr(2.0 * first, 2.0 * second, second / first * np.exp(at))
         out /= total

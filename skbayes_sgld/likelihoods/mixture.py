@@ -138,7 +138,7 @@ class Mixture:
         The other arguments are those of :func:`solve_quantile`.
         """
         doubt = None
-        few = None if whole else self.thinned()
+        few = self.thinned()
         if few is not None:
             near, slope, _ = solve_quantile(few.cdf(of), q, start, unit, whole)
             usable = np.isfinite(near) & np.isfinite(slope) & (slope > 0)

@@ -15,6 +15,7 @@ from skbayes_sgld.likelihoods import (
     StudentTNoise,
     as_totals,
 )
+from skbayes_sgld.likelihoods.mixture import Mixture
 
 
 @pytest.mark.parametrize("count", [0, 57, 99, 100, 101, 350, 4_000])
@@ -31,8 +32,8 @@ def test_the_cdf_of_a_count_is_that_of_the_negative_binomial(count, mean, disper
     )
 
 
-@pytest.mark.parametrize("k", [0, 100, 499, 500, 501, 700, 1_500, 1_999])
-@pytest.mark.parametrize("p, rho", [(0.3, 0.01), (0.45, 0.2), (0.6, 1e-4)])
+@pytest.mark.parametrize("k", [0, 100, 149, 150, 151, 500, 700, 1_500, 1_999])
+@pytest.mark.parametrize("p, rho", [(0.3, 0.01), (0.45, 0.2), (0.6, 1e-4), (0.3, 7e-4)])
 def test_the_cdf_of_a_total_is_that_of_the_beta_binomial(k, p, rho):
     trials = 2_000
     size = 1.0 / rho - 1.0
@@ -42,7 +43,28 @@ def test_the_cdf_of_a_total_is_that_of_the_beta_binomial(k, p, rho):
         stats.betabinom.logpmf(np.arange(k + 1), trials, size * p, size * (1.0 - p))
     ).sum()
     found = BetaBinomial().cdf(u, np.full((1, 1), float(k)))[0, 0]
-    assert found == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    assert found == pytest.approx(expected, rel=1e-5, abs=5e-8)
+
+
+@pytest.mark.parametrize("q", [0.05, 0.95])
+def test_quantiles_of_large_totals_over_many_draws_take_few_of_their_distribution_functions(q):
+    """They are searched from those of a sixteenth of the draws."""
+    rng, trials, evaluated = np.random.default_rng(0), 40_000.0, 0
+
+    class Counted(BetaBinomial):
+        def cdf(self, u, y):
+            nonlocal evaluated
+            evaluated += u.shape[0] * u.shape[2]
+            return super().cdf(u, y)
+
+    draws = rng.normal([-1.0, -4.0], [1.0, 0.3], (4_000, 2)).T
+    u, likelihood = np.vstack([draws, np.full(4_000, trials)])[None], Counted()
+    mixture = Mixture(u, np.full(4_000, 1.0 / 4_000))
+    (found,) = likelihood.averaged_quantile(mixture, q)
+    assert evaluated < 6 * 4_000
+    at = np.array([found - 1.0, found])
+    below, most = BetaBinomial().cdf(np.repeat(u, 2, axis=0), at[:, None]).mean(axis=1)
+    assert below < q <= most
 
 
 def test_the_worth_of_a_total_is_that_of_its_mean_and_variance():
