@@ -498,7 +498,8 @@ class LabelLikelihood(Likelihood):
         contrasts with the last one. They may be in single precision, and may be overwritten;
         ``own`` is ``(B, n_own)``. A tiny probability keeps its precision.
         """
-        return self.probabilities(self._beside_own(eta, own))[0] @ share
+        p = self.probability_draws(eta, own)
+        return (p @ share.astype(p.dtype)).astype(float)
 
     def probability_draws(self, eta: Array, own: Array) -> Array:
         """Probability of each class under every draw ``(C, n_classes, B)``.
@@ -527,8 +528,8 @@ class LabelLikelihood(Likelihood):
         ``weight (C, M)`` is for one sum. A tiny sum has the rounding error of the sum over all
         classes.
         """
-        p = self.mean(self._beside_own(eta, own))
-        return np.tensordot(weight.T.astype(eta.dtype), p, 1)
+        p = self.probability_draws(eta, own)
+        return np.tensordot(weight.T.astype(p.dtype), p, 1).astype(float)
 
     def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:
         """Code of the most probable class ``(C,)``; -1 where these moments do not decide.

@@ -124,13 +124,6 @@ class Categorical(LabelLikelihood):
         certain = largest[:, -1] - largest[:, -2] > bound
         return np.where(certain, p.argmax(axis=1), -1)
 
-    def mean_probabilities(self, eta: Array, own: Array, share: Array) -> Array:
-        """Averages of the softmax probabilities over the draws, from contrasts."""
-        last = _exponentials(eta)[0]
-        weight = share.astype(eta.dtype) / (eta.sum(axis=1) + last)
-        others = np.matmul(eta, weight[:, :, None])[..., 0]
-        return np.column_stack([others, (last * weight).sum(axis=1)]).astype(float)
-
     def probability_draws(self, eta: Array, own: Array) -> Array:
         """Softmax probabilities, from contrasts."""
         last = _exponentials(eta)[0]
@@ -139,14 +132,6 @@ class Categorical(LabelLikelihood):
         np.multiply(eta, share[:, None], out=p[:, :-1])
         np.multiply(share, last, out=p[:, -1])
         return p
-
-    def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
-        """Weighted sums of the softmax probabilities, from contrasts; the last by the others."""
-        total = _exponentials(eta)[0] + eta.sum(axis=1)
-        eta /= total[:, None]
-        others = np.tensordot(weight.T.astype(eta.dtype), eta, 1).astype(float)
-        last = weight.sum(axis=0)[:, None] - others.sum(axis=1)
-        return np.concatenate([others, last[:, None]], axis=1)
 
     def log_probability_draws(self, eta: Array, own: Array, codes: Array) -> Array:
         """Logs of the softmax probabilities, from contrasts."""
