@@ -93,14 +93,11 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     TypeError
         When ``value`` is neither a name nor an instance of the registry's family.
     """
-
-    def names() -> str:
-        return ", ".join(map(repr, sorted([*registry, *also])))
-
+    names = ", ".join(map(repr, sorted([*registry, *also])))
     if isinstance(value, str):
         kind = registry.get(value)
         if kind is None:
-            raise ValueError(f"{argument}={value!r} is not known; choose one of {names()}.")
+            raise ValueError(f"{argument}={value!r} is not known; choose one of {names}.")
         component = kind()
     elif isinstance(value, registry.family):
         component = clone(value)
@@ -109,7 +106,7 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
                 setattr(component, name, given.item())
     else:
         raise TypeError(
-            f"{argument}={value!r} is not accepted; give one of the names {names()}, "
+            f"{argument}={value!r} is not accepted; give one of the names {names}, "
             f"or an instance of a {registry.family.__name__}."
         )
     component.check_as(argument)

@@ -18,7 +18,7 @@ from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import require
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.gradients import ControlVariate, Gradient
-from skbayes_sgld.sampling.tuning.leverage import Split, leverages_of, read_always
+from skbayes_sgld.sampling.tuning.leverage import Split, bounds_to_try, leverages_of, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel, choose_batch_size, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -104,7 +104,7 @@ def _split_for(task: Task, gradient: Gradient, mode: Mode) -> tuple[Split, Noise
     settings, posterior = task.settings, task.posterior
     step_size = 1.0 if settings.step_size is AUTO else settings.step_size
     leverages = leverages_of(posterior, mode)
-    for bound in THRESHOLDS.leverages:
+    for bound in bounds_to_try(posterior):
         split = read_always(posterior, mode, leverages, bound)
         noise = measure_noise(
             split.posterior, gradient, split.mode, settings.tau, task.seed, surely=split.next_rows

@@ -66,9 +66,10 @@ def phrase_of(n_always: int) -> str:
     return f"; besides, {rows} of high leverage {verb} in every batch" if n_always else ""
 
 
-def least_bound(posterior: BasePosterior) -> float:
-    """Least bound on leverages: below it even rows of usual leverage would be always read."""
-    return 5.0 * posterior.n_params / posterior.n_samples
+def bounds_to_try(posterior: BasePosterior) -> list[float]:
+    """Bounds on leverages, the largest first; lower ones would read rows of usual leverage."""
+    least = 5.0 * posterior.n_params / posterior.n_samples
+    return sorted({max(bound, least) for bound in THRESHOLDS.leverages}, reverse=True)
 
 
 def leverages_of(posterior: BasePosterior, mode: Mode) -> Array | None:
@@ -77,8 +78,7 @@ def leverages_of(posterior: BasePosterior, mode: Mode) -> Array | None:
     units = np.eye(P) if P <= MAX_DENSE else probe_generator().standard_normal((_PROBES, P))
     moves = mode.metric.sqrt(units if P <= MAX_DENSE else units / np.sqrt(_PROBES))
     at = mode.theta if mode.expansion is None else mode.expansion
-    least = max(THRESHOLDS.leverages[-1], least_bound(posterior))
-    return posterior.leverages(at, moves, least)
+    return posterior.leverages(at, moves, bounds_to_try(posterior)[-1])
 
 
 def read_always(
@@ -88,7 +88,6 @@ def read_always(
 
     ``leverages`` are those of :func:`leverages_of`; None reads no row always.
     """
-    bound = max(bound, least_bound(posterior))
     if leverages is None or not leverages.any():
         return Split(posterior, mode)
     # rows whose leverage is not unusual are sampled: in a dispersion that is hardly known, all rows

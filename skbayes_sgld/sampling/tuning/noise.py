@@ -14,7 +14,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.leverage import Split, least_bound, leverages_of, read_always
+from skbayes_sgld.sampling.tuning.leverage import Split, bounds_to_try, leverages_of, read_always
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.pilots import STEP_SIZES
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -228,15 +228,11 @@ def cheapest_gradient(
         mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
     # to measure on more rows costs more than a smaller batch saves
     most_rows = max(2_000, 10 * posterior.n_params)
-    least, bound = np.inf, np.inf
+    least = np.inf
     # few rows are read all, rather than many in every batch
     leverages = None if n <= THRESHOLDS.few_rows else leverages_of(posterior, mode)
     # an always read row costs a third as much as one in a batch
-    for next_bound in THRESHOLDS.leverages:
-        next_bound = max(next_bound, least_bound(posterior))
-        if next_bound >= bound:
-            break
-        bound = next_bound
+    for bound in bounds_to_try(posterior):
         read = read_always(posterior, mode, leverages, bound)
         level = measure_noise(
             read.posterior, gradient, read.mode, temperature, seed, None, most_rows, read.next_rows

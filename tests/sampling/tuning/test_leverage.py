@@ -19,8 +19,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.leverage import leverages_of, read_always
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.sampling.tuning.leverage import bounds_to_try, leverages_of, read_always
 from tests.marks import SHORT, short_chains
 from tests.numeric import assert_derivative, derivative
 from tests.references.closed_forms import importance_sampling, laplace_fit
@@ -46,7 +45,8 @@ def with_rare_rows(likelihood, n=400, sparse=False, **options):
 
 
 def split_of(posterior, mode):
-    return read_always(posterior, mode, leverages_of(posterior, mode), THRESHOLDS.leverages[0])
+    leverages = leverages_of(posterior, mode)
+    return read_always(posterior, mode, leverages, bounds_to_try(posterior)[0])
 
 
 LIKELIHOODS = {
