@@ -130,7 +130,7 @@ class Response:
     def labels(self, known: Columns) -> list[int]:
         """Positions of the columns that a mixed model sees as labels of groups alone."""
         mixed = self._mixed
-        if mixed is None:
+        if mixed is None or not mixed.labels.of_columns:
             return []
         numbers = replace(known, see=lambda table: mixed.numbers(self.seen(table)))
         labels = replace(known, see=lambda table: mixed.labels.marks(self.seen(table)))

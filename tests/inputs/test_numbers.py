@@ -1,5 +1,7 @@
 """Numbers: single and double precision, and units that are far apart."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -10,6 +12,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from tests.inputs.cases import closed_form
+from tests.marks import SHORT
 
 # the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -59,3 +62,25 @@ def test_far_apart_units_have_the_posterior_of_the_closed_form(of_x, of_y, offse
     error = table["mcse_mean"].to_numpy()[:3]
     assert np.all(np.abs(table["mean"].to_numpy()[:3] - mean) < 4.5 * error)
     np.testing.assert_allclose(table["sd"].to_numpy()[:3], sd, rtol=0.12)
+
+
+@pytest.mark.parametrize(
+    "labels, n_rows, said",
+    [
+        (np.arange, 84, True),
+        (np.arange, 105, False),
+        (lambda n: np.arange(n).astype(str), 84, False),
+    ],
+    ids=["four rows a number", "five rows a number", "four rows a name"],
+)
+def test_numbers_that_hardly_repeat_are_said_to_be_no_labels(labels, n_rows, said):
+    y = np.resize(labels(21), n_rows)
+    X = np.random.default_rng(0).standard_normal((n_rows, 1))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        SGLDLogisticRegression(**SHORT, random_state=0).fit(X, y)
+    about_numbers = [str(w.message) for w in found if "different numbers" in str(w.message)]
+    assert len(about_numbers) == said
+    if said:
+        assert "y has 21 different numbers in 84 rows" in about_numbers[0]
+        assert "use SGLDLinearRegression" in about_numbers[0]

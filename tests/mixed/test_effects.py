@@ -168,6 +168,20 @@ def test_by_takes_any_column_of_any_model(rows):
         effects(pipeline, X, columns="x", by="town")
 
 
+@short_chains
+def test_columns_that_the_steps_drop_have_no_effect_beside_curves_alone(rows):
+    X, y = rows[0][["x"]].assign(other=1.0, word="a"), rows[1]
+    X.loc[::2, ["other", "word"]] = 2.0, "b"
+    model = SGLDLinearRegression(smooth_effects={0: 5}, random_state=0, **SHORT)
+    drop = ColumnTransformer([("keep", "passthrough", ["x"])])
+    pipeline = make_pipeline(drop, model).fit(X, y)
+    with pytest.warns(UserWarning, match="do not change with the columns 'other', 'word'"):
+        table = effects(pipeline, X)
+    assert list(table["column"]) == ["x"]
+    alone = effects(model.fit(X[["x"]].to_numpy(), y), X[["x"]].to_numpy())
+    assert table["estimate"].item() == pytest.approx(alone["estimate"].item())
+
+
 def test_at_mean_takes_the_most_frequent_label_of_each_part(model, rows):
     table = effects(model, rows[0], kind="at_mean", by="subject")
     slopes = own_slopes(model)

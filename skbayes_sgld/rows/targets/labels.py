@@ -14,12 +14,16 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sgld._checks import escaped, naming
 from skbayes_sgld._typing import Array
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods import Categorical, LabelLikelihood
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.checks import check_weight_sizes
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets.base import Target
+
+# Numbers of more values than these, with fewer rows each, may be a quantity
+_MOST_CLASSES, _ROWS_A_CLASS = 20, 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,6 +74,8 @@ class Labels(Target):
             weight = factors[codes] if weight is None else weight * factors[codes]
         rows = rows.having(y=codes).having_weight(weight)
         target = self.of_classes(classes, rows.y)
+        if self.classes is None and isinstance(target.likelihood, Categorical):
+            _warn_of_numbers(classes, len(rows.y))
         return target, rows.having(y=target.in_model(rows.y))
 
     def find_classes(self, y: Array) -> Array:
@@ -247,6 +253,19 @@ def codes_of(y: Array, classes: Array, known_from: str) -> Array:
             f"{known_from}, {classes.tolist()}.{_hint_of_shares(y)}"
         )
     return positions(y, classes)
+
+
+def _warn_of_numbers(classes: Array, n_rows: int) -> None:
+    """Warn if labels are numbers of few rows each; scikit-learn warns of fewer than two."""
+    n_classes = len(classes)
+    many = n_classes > _MOST_CLASSES and 2 * n_classes <= n_rows < _ROWS_A_CLASS * n_classes
+    if many and classes.dtype.kind in "iuf":
+        warn(
+            f"y has {n_classes} different numbers in {n_rows} rows, and each is a class, which "
+            "takes long. If y is a quantity, use SGLDLinearRegression, or SGLDPoissonRegressor "
+            "for counts.",
+            UserWarning,
+        )
 
 
 def _hint_of_objects(y: Array) -> str:
