@@ -10,11 +10,12 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from skbayes_sgld._typing import Array
 
-_RARE = 20.0  # rows beside each row of a rare category
-_DEPENDENT = 1e-10  # relative variance of a combination that no row has
+_DRAWS_EACH = 3  # moved draws for each coordinate: with fewer they become normal
+_FARTHEST = 8  # moved draws for each of those that are the farthest
 _JITTER = 1e-7  # of a variance, so that predictors that depend on each other have a factor
 
 
@@ -35,26 +36,54 @@ class Cubature:
         Those of the nodes, of which the first is the mean. They add up to 1; some may be negative.
     own : ndarray of shape (J, q)
         Own coordinates at the nodes.
+    reach : float
+        Largest distance of a draw from the mean, in sds: no skewness is larger.
     """
 
     def __init__(self, directions: Array, own: Array, share: Array) -> None:
         (self._K, self._m, _), q = directions.shape, own.shape[1]
         self._nodes, self.weights = rule(self._K + q)
-        mean = share @ own
-        away = own - mean
-        root = np.linalg.cholesky(_with_jitter((away.T * share) @ away))
-        white = np.linalg.solve(root, away.T)
-        self.own = mean + self._nodes[:, :q] @ root.T
-        each = directions.reshape(-1, len(share))
-        weighted = each * share
-        self._forms, self._slopes = weighted @ each.T, weighted @ white.T
+        self._mean, self._share, flat = share @ own, share, self._K * self._m
+        every = np.concatenate([directions.reshape(flat, -1), (own - self._mean).T])
+        covariance = (every * share) @ every.T
+        root = np.linalg.cholesky(_with_jitter(covariance[flat:, flat:]))
+        self.own = self._mean + self._nodes[:, :q] @ root.T
+        self._slopes = np.linalg.solve(root, covariance[flat:, :flat]).T
+        self._forms = covariance[:flat, :flat]
+        self._root = np.linalg.cholesky(_with_jitter(covariance))
+        self._white = solve_triangular(self._root, every, lower=True)
+        self._distance = np.einsum("ij,ij->j", self._white, self._white)
+        self.reach = float(np.sqrt(self._distance.max()))
+
+    def moved_draws(self, n: int) -> tuple[Array, Array, Array] | None:
+        """Some of the draws, moved so that their means and covariances are those of all draws.
+
+        A mean over them differs from that over the nodes by what the nodes leave out: skewness and
+        tails. The draws farthest from the mean are among them. Returns directions ``(K, m, r)``,
+        own coordinates ``(r, q)`` and weights ``(r,)``, of n draws or more; None if these are most
+        of the draws.
+        """
+        D, S = self._white.shape
+        n = max(n, _DRAWS_EACH * D)
+        if 2 * n > S:
+            return None
+        near, far = np.split(np.argsort(self._distance), [S - n // _FARTHEST])
+        upto = np.cumsum(self._share[near])
+        at = (np.arange(n - len(far)) + 0.5) * (upto[-1] / (n - len(far)))
+        weight = np.append(np.full(len(at), upto[-1] / len(at)), self._share[far])
+        some = self._white[:, np.append(near[np.searchsorted(upto, at)], far)]
+        some = some - (some @ weight)[:, None]
+        given = np.linalg.cholesky(_with_jitter((some * weight) @ some.T))
+        some = self._root @ solve_triangular(given, some, lower=True)
+        flat = self._K * self._m
+        return some[:flat].reshape(self._K, self._m, n), self._mean + some[flat:].T, weight
 
     def __call__(self, coordinates: Array) -> Array:
         """Predictors ``(n, K, J)`` at the nodes, from the coordinates ``(K, n, m + 1)``.
 
         They are in single precision, as those under the draws.
         """
-        K, m, _q = self._K, self._m, self.own.shape[1]
+        K, m = self._K, self._m
         center, a = coordinates[..., -1].T, coordinates[..., :-1]
         slopes = np.stack([a[k] @ self._slopes[k * m : (k + 1) * m] for k in range(K)], axis=1)
         covariance = np.empty((len(center), K, K))
@@ -81,34 +110,9 @@ def rule(m: int) -> tuple[Array, Array]:
     return nodes, weights
 
 
-def combined(coordinates: Array) -> Array:
-    """Numbers ``(n, m)`` that tell rows apart as their coordinates ``(K, n, m + 1)`` do.
-
-    These are K linear functions of the same m numbers of a row, so that m random combinations of
-    all tell as much.
-    """
-    K, _, m = coordinates[..., :-1].shape
-    mixed: Array = np.einsum(
-        "knm,kmj->nj", coordinates[..., :-1], np.random.default_rng(0).standard_normal((K, m, m))
-    )
-    return mixed
-
-
-def are_unlike_others(numbers: Array) -> Array:
-    """Mask ``(n,)`` of rows ``(n, m)`` that have a direction nearly to themselves.
-
-    Their leverage is twice the mean leverage, and that of a row whose category has a twentieth of
-    the rows.
-    """
-    value, vector = np.linalg.eigh(numbers.T @ numbers)
-    some = value > _DEPENDENT * value.max(initial=0.0)
-    white = numbers @ (vector[:, some] / np.sqrt(value[some]))
-    unlike: Array = np.square(white).sum(axis=1) * len(numbers) > 2.0 * some.sum() + _RARE
-    return unlike
-
-
 def _with_jitter(covariance: Array) -> Array:
     """Covariances ``(..., m, m)`` with variances that are larger by a little."""
+    covariance = covariance.copy()
     variance = np.einsum("...ii->...i", covariance)
     variance *= 1.0 + _JITTER
     variance += np.finfo(float).tiny

@@ -20,7 +20,7 @@ from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.count_tables import cdf_of_counts, quantiles_of_counts
-from skbayes_sgld.prediction.cubature import Cubature, are_unlike_others, combined
+from skbayes_sgld.prediction.cubature import Cubature
 from skbayes_sgld.prediction.interpolation import Interpolation
 from skbayes_sgld.prediction.levels import quantiles_at
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
@@ -35,8 +35,8 @@ _MANY = 200
 _OF_QUANTILE, _OF_COUNT = 2.5e-4, 5e-4
 _OF_CDF = {1: 1e-4, 2: 2.5e-4}  # by the number of predictors
 _OF_DENSITY = {1: 1e-4, 2: 1e-3}  # relative, by the number of predictors
-# relative, of rows that are tried; others err by up to four times as much. The draws' own error is
-# 5e-3 if there are 4,000 and log odds have sd 0.3
+# relative, of rows that all draws predict, and as some of the draws tell of the others; with what
+# these draws miss, up to 2e-3. The error of 4,000 draws is 5e-3 if log odds have sd 0.3
 _OF_PROBABILITY = 5e-4
 _OF_MOMENTS = 1e-4  # in sds of an observation at the mean parameters
 _MOST_POINTS = 16  # of a row, of which each has an estimate of its error
@@ -44,7 +44,11 @@ _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too
 _MOST_OVER = 5.0  # a few more nodes do not mend larger errors
 _PROBE = 16  # rows whose errors tell those of others with as many nodes
 _PROBED = 32  # rows that tell which of the others need all draws
-_MOST_BENT = 0.2  # relative change of a probability by averaging that nodes may have to tell
+# draws that predict each row, by the largest relative change of a probability by averaging
+_TRIED = {0.01: 128, 0.03: 256, 0.06: 500}
+# a mean over n normal draws errs by this times the change to the power 1.5, over the root of n
+_BY_CHANCE = 2.3
+_MOST_VARIED = 0.16  # variance of a predictor of rows that nodes may predict
 _FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _LARGEST_LOG = 60.0  # of a log variance in single precision
@@ -830,34 +834,52 @@ class PredictiveDistribution:
 
         Rows are in the order of how much the mean over the nodes differs from the value at the mean
         of the draws. Some of them tell up to which place the nodes are right. They cannot speak for
-        rows that are unlike all others, such as the only one of its category: these need all draws.
+        rows whose predictors are more skewed than those of others, such as rows of a rare category:
+        some of the draws predict each row, and tell these.
         """
         likelihood = self._label_likelihood()
 
         def means_at_nodes(X: Array, row_values: RowValues) -> Array:
-            coordinates = _moved(spread.coordinates(X), row_values)
             with np.errstate(all="ignore"):  # rows of nan or a probability of 0 need all draws
+                coordinates = _moved(spread.coordinates(X), row_values)
                 eta = cubature(coordinates)
                 at_mean = eta[..., :1].copy(), cubature.own[:1], np.ones(1)
                 level = likelihood.mean_probabilities(*at_mean)
                 p = likelihood.mean_probabilities(eta, cubature.own, cubature.weights)
                 bend = np.abs(p / level - 1.0).max(axis=1)
-            return np.column_stack([p, bend, combined(coordinates)])
+            return np.column_stack([p, bend, spread.variance(coordinates).max(axis=0)])
+
+        def errors_of(X: Array, row_values: RowValues, p: Array) -> Array:
+            coordinates = _moved(spread.coordinates(X), row_values).astype(np.float32)
+            eta = (coordinates[..., :-1] @ directions + coordinates[..., -1:]).swapaxes(0, 1)
+            return np.abs(likelihood.mean_probabilities(eta, own, weight) / p - 1.0).max(axis=1)
 
         each = 4 * len(cubature.weights) * self.predictor.n_predictors
         found = self._by_blocks(means_at_nodes, 1, X, row_values, each=each)
-        p, bend, numbers = np.split(found, [likelihood.n_classes, likelihood.n_classes + 1], axis=1)
-        near = np.flatnonzero(bend < _MOST_BENT)  # not those of nan
-        near = near[~are_unlike_others(numbers[near])]
-        order = near[np.argsort(bend[near, 0])]
+        p, bend, variance = found[:, :-2], found[:, -2], found[:, -1]
+        near = np.flatnonzero((bend < max(_TRIED)) & (variance < _MOST_VARIED))  # not those of nan
+        order = near[np.argsort(bend[near])]
         if len(order) < _PROBED:
             return p, np.arange(len(p))
         at = np.linspace(0, len(order), _PROBED + 1).astype(int)[1:] - 1
         some = order[at]
         exact = self._by_blocks(means_of, 4, X[some], row_values[some])
         sure = (np.abs(p[some] - exact) <= _OF_PROBABILITY * exact).all(axis=1)
-        done = order[: np.append(-1, at)[np.logical_and.accumulate(sure).sum()] + 1]
-        return p, np.delete(np.arange(len(p)), done)
+        order = order[: np.append(-1, at)[np.logical_and.accumulate(sure).sum()] + 1]
+        # skewness is at most the reach
+        is_right = np.zeros(len(p), bool)
+        is_right[order] = variance[order] ** 1.5 * cubature.reach < 12.0 * _OF_PROBABILITY
+        order = order[~is_right[order]]
+        ends = np.searchsorted(bend[order], [0.0, *_TRIED])
+        for n, first, last in zip(_TRIED.values(), ends, ends[1:], strict=False):
+            rows = order[first:last]
+            if len(rows) and (moved := cubature.moved_draws(n)):
+                (directions, own, weight), of_rows = moved, (X[rows], row_values[rows], p[rows])
+                directions = directions.astype(np.float32)
+                errors = self._by_blocks(errors_of, 2, *of_rows, each=directions[:, 0].size)
+                chance = _BY_CHANCE * bend[rows] ** 1.5 / np.sqrt(n)
+                is_right[rows] = errors <= _OF_PROBABILITY + chance
+        return p, np.flatnonzero(~is_right)
 
     def _spread_of_labels(self, X: Array) -> Spread:
         """Spread of the predictors, or of their contrasts if these determine the probabilities."""
