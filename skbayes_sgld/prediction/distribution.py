@@ -68,7 +68,7 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
     @wraps(method)
     def call(self: PredictiveDistribution, X: Array, *args: Any, **kwargs: Any) -> Array:
         try:
-            if self._has_far_noise(X).any():
+            if self._far_noise(X).any():
                 raise FarRowError
             return method(self, X, *args, **kwargs)
         except FarRowError:
@@ -370,7 +370,7 @@ class PredictiveDistribution:
         """Whether the first two local parameters are a location and a log variance."""
         return self.likelihood.infers_noise and not self.likelihood.taken(row_values)
 
-    def _has_far_noise(self, X: Array) -> Array:
+    def _far_noise(self, X: Array) -> Array:
         """Mask ``(n,)`` of rows whose predicted noise variance is out of range under some draw."""
         if not (self.predictor.n_predictors == 2 and self.likelihood.n_predictors == 1):
             return np.zeros(X.shape[0], bool)

@@ -53,7 +53,7 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
 def far_rows(predictive: Any, X: Array, row_values: RowValues) -> tuple[Array, Array]:
     """Mask ``(n,)`` of the far rows of X, and the largest log mean of each row ``(n,)``."""
     if not predictive.likelihood.log_link:
-        return predictive._has_far_noise(X), np.zeros(X.shape[0])
+        return predictive._far_noise(X), np.zeros(X.shape[0])
     largest = predictive._by_blocks(
         lambda X, row_values: predictive.predictors(X, row_values)[0].max(axis=1), 2, X, row_values
     )
@@ -116,7 +116,7 @@ class OfFarRows(PredictiveDistribution):
             np.clip(eta[1], -HIGHEST, HIGHEST, out=eta[1])
         return self.at_predictors(eta, row_values)
 
-    def _has_far_noise(self, X: Array) -> Array:
+    def _far_noise(self, X: Array) -> Array:
         """Far rows are not looked for among themselves."""
         return np.zeros(X.shape[0], bool)
 
