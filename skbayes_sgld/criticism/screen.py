@@ -134,7 +134,8 @@ def screen(
         if variance_is_given(model) or not noiseless(most):
             squares = pearson(loo.y, mean, variance)
             spreads = [float(np.median(np.abs(score[rows]))) for rows in groups[1:]]
-            fault = _noise_message(spreads, inside[0].mean(), squares, loo, model)
+            farthest = float(np.abs(score).max()) if outlier < _LEVEL else 0.0
+            fault = _noise_message(spreads, inside[0].mean(), farthest, squares, loo, model)
     fault = _prior_message(own_pull(), model) or fault
     share, *by_third = (f"{100 * inside[1, rows].mean():.0f}" for rows in groups)
     return (
@@ -163,7 +164,12 @@ def _spread_message(ratio: float, family: str) -> str:
 
 
 def _noise_message(
-    spreads: list[float], central: float, squares: Array, loo: LeftOut, model: Any
+    spreads: list[float],
+    central: float,
+    farthest: float,
+    squares: Array,
+    loo: LeftOut,
+    model: Any,
 ) -> str:
     """Sentence on the kind of noise, with the setting that models it.
 
@@ -173,6 +179,8 @@ def _noise_message(
         Median size of the normal scores in each third of the rows.
     central : float
         Share of the rows inside their 50 % intervals.
+    farthest : float
+        Largest size of a normal score if it is decisive, otherwise 0.
     squares : ndarray of shape (m,)
         Squared residuals, over their variance under the model.
     loo : LeftOut
@@ -210,8 +218,10 @@ def _noise_message(
         return f"the numbers are spread otherwise than the model says, {half}"
     if not likelihood.log_concave:
         return f"the tails are not those of a t distribution, {half}"
-    remedy = advice(model, noise_distribution="student_t") if heavy or central > 0.5 else ""
-    return f"the tails are not normal, {half}{remedy}"
+    long = heavy or central > 0.5 or farthest > 0.0
+    remedy = advice(model, noise_distribution="student_t") if long else ""
+    row = f"as a row lies {farthest:.1f} sds from its prediction, " if farthest > 0.0 else ""
+    return f"the tails are not normal, {row}{half}{remedy}"
 
 
 def _least_p_value(score: Array, inside: Array) -> float:

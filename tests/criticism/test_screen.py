@@ -1,5 +1,6 @@
 """The screen in ``fit``: planted misfits are told, right models are not, and no draw changes."""
 
+import re
 import warnings
 from unittest import mock
 
@@ -385,8 +386,15 @@ def test_one_row_far_away_is_told():
     y[7] += 9.0
     score = (y - 3.0 * X[:, 0]) ** 2
     assert stats.chi2.sf(score.sum(), 400) > 1e-4
-    with pytest.warns(ModelMisfitWarning, match="tails are not normal"):
-        SGLDLinearRegression(random_state=0).fit(X, y)
+    model = SGLDLinearRegression(random_state=0)
+    with pytest.warns(ModelMisfitWarning, match="tails are not normal") as found:
+        model.fit(X, y)
+    out = np.abs(y - model.predict(X)).max() / np.sqrt(model.noise_variance_)
+    said = re.search(
+        r"as a row lies (\d\.\d) sds from its prediction, .*set noise_distribution='student_t'",
+        str(found[0].message),
+    )
+    assert float(said[1]) == pytest.approx(out, abs=0.3)  # that of the row left out is larger
 
 
 def test_an_error_of_the_screen_changes_no_attribute_of_the_last_fit():
