@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -33,12 +33,16 @@ from skbayes_sgld.prediction.wrappers import Unwrapped, components, layers, unwr
 # of the response in a part of the rows: with more, most of the time is spent on memory
 _NUMBERS = 2**20
 _TRIED = 16  # draws that predict all rows to check an expansion
+_ENDS = 0.005, 0.025, 0.975, 0.995  # levels of means whose draws predict all rows, too
+_AT_ENDS = 0.05  # sds of a mean: largest error there
 _DRAWS_EACH = 10  # with fewer draws for each of these, all draws predict all rows
 _REST = 0.1  # of the sd of a mean over rows: largest sd of what is not linear in the parameters
 _HARDLY = 0.1  # sd of a class over that of the class of the largest, from which on it has its own
 _SKEWNESS = 1.0  # of a mean over rows: with more, few draws do not tell the ends of an interval
 _FEWEST = 32  # draws that predict all rows if not all draws do, besides two for each parameter
 
+# all draws, some number of them, or those at some positions
+Draws = int | Array | None
 # sums over some rows, with weights, under all draws (None) or a few
 Total = Callable[[Array, Array, int | None], Array]
 # sums over a block of these rows, from the wrapped model and the predictions of each output
@@ -252,8 +256,14 @@ class Response:
         sums = self.add_up(np.arange(n), _TRIED, of_block).T
         each = np.split(sums, len(expansions))
         found = [one.means(part, tried) for one, part in zip(expansions, each, strict=True)]
-        means = [one for one in found if one is not None]
-        return np.hstack(means) if len(means) == len(found) else None
+        known = [one for one in found if one is not None]
+        if len(known) < len(found):
+            return None
+        means = np.hstack(known)
+        ends = (np.array(_ENDS) * (len(means) - 1)).round().astype(int)
+        at_ends = np.unique(np.argsort(means, axis=0)[ends])
+        left = np.abs(self._total(np.arange(n), np.full(n, 1.0 / n), at_ends) - means[at_ends])
+        return means if (left <= _AT_ENDS * means.std(axis=0)).all() else None
 
     def _expansions(self) -> list[Expansion]:
         """Expansion of each output; none if draws are few or weighted, or of a network."""
@@ -306,9 +316,7 @@ class Response:
             )
         return means if is_near.all() else None
 
-    def _total(
-        self, rows: Array, weight: Array, n_draws: int | None, single: bool = False
-    ) -> Array:
+    def _total(self, rows: Array, weight: Array, n_draws: Draws, single: bool = False) -> Array:
         """Weighted sum over some rows ``(S, K)``, under all draws or under a few."""
 
         def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
@@ -321,7 +329,7 @@ class Response:
 
         return self.add_up(rows, n_draws, of_block)
 
-    def add_up(self, rows: Array, n_draws: int | None, of_block: OfBlock) -> Array:
+    def add_up(self, rows: Array, n_draws: Draws, of_block: OfBlock) -> Array:
         """Sum over blocks of some rows, under all draws or under a few.
 
         ``of_block`` takes positions in ``rows``, the model with its wrappers, and the predictions
@@ -329,7 +337,7 @@ class Response:
         """
         unwrapped = unwrap(self.estimator, self.table.take(rows).X)
         seen, model = Table.of(unwrapped.X), unwrapped.model
-        n_all = n_draws or len(model.posterior_.flat)
+        n_all = len(_chosen(model, n_draws))
         size = max(1, _NUMBERS // (n_all * len(components(model)[1])))
 
         def predicted(block: Array) -> list[PredictedRows]:
@@ -355,14 +363,12 @@ class Response:
             warnings.filterwarnings("ignore", ".*whose square is out of the range", UserWarning)
             return sum_in_threads(total, range(0, len(rows), size))
 
-    def predictions(
-        self, model: Any, X: Any, rows: Array, n_draws: int | None
-    ) -> list[PredictedRows]:
+    def predictions(self, model: Any, X: Any, rows: Array, n_draws: Draws) -> list[PredictedRows]:
         """Predictions of each output, at rows X that the model sees in place of ``rows``."""
         by_row: dict[str, Any] = {name: value[rows] for name, value in self.by_row.items()}
         if self.groups is not None:
             by_row["groups"] = self.groups
-        found = model._predictions(X, by_row, model._choose_draws(n_draws, 0))
+        found = model._predictions(X, by_row, _chosen(model, n_draws))
         return getattr(found, "each", [found])
 
     def _refuse(self, rows: Array, draws: Array) -> None:
@@ -374,6 +380,11 @@ class Response:
             "point numbers under a draw, so no mean over rows is known; check the units of its "
             "columns, or leave it out."
         )
+
+
+def _chosen(model: Any, draws: Draws) -> Array:
+    """Positions of the draws."""
+    return draws if isinstance(draws, np.ndarray) else cast(Array, model._choose_draws(draws, 0))
 
 
 def _same(law: PredictiveDistribution) -> PredictiveDistribution:

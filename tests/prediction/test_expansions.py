@@ -1,5 +1,7 @@
 """Partial dependence by an expansion about the mean draw, beside all rows under all draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from skbayes_sgld import (
+    SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDOrdinalClassifier,
@@ -125,6 +128,22 @@ def test_skewed_means_are_not_expanded():
     at = rows_of(model, rows).at_number(0, rows[:, 0].min())  # few rows are so far out
     assert at._expanded() is None
     assert_array_equal(at.expanded_mean(), at.mean())
+
+
+def test_means_whose_ends_are_wrong_are_not_expanded():
+    """Few rows far out have most of the mean, which sixteen draws do not show."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(800, 3))
+    rows[:3] *= 20
+    y = rng.gamma(2, np.exp(np.clip(rows @ [0.5, -0.3, 0.6], -4, 4)))
+    response = rows_of(SGLDGammaRegressor(**DRAWS).fit(rows, y), rows)
+    for j in range(3):
+        for value in (rows[:, j].min(), rows[:, j].max()):
+            at = response.at_number(j, value)
+            if (expanded := at._expanded()) is not None:
+                known = replace(at, n_rows=None).mean().reshape(expanded.shape)
+                ends = np.quantile(np.hstack([expanded, known]), [0.005, 0.995], axis=0)
+                assert np.abs(np.diff(ends, axis=1)).max() < 0.1 * known.std()
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
