@@ -73,6 +73,7 @@ _SURE = (
 _NO_NOISE = (
     "y is a function of the columns without noise, for which no model of the noise is right; "
 )
+_TWO_VALUES = "y has two values; use SGLDLogisticRegression"
 _OTHERS = "check_model(model, X, y) tries other models"
 
 
@@ -129,6 +130,8 @@ def screen(
     if likelihood.whole:
         ratio = float(np.mean(pearson(loo.y, mean, variance)))
         fault = _spread_message(ratio, type(likelihood).__name__)
+        if not likelihood.totals and len(np.unique(loo.y)) == 2:
+            fault = _TWO_VALUES
     else:
         fault = _NO_NOISE + noise_of_measurement(likelihood)
         if variance_is_given(model) or not noiseless(most):
@@ -189,7 +192,7 @@ def _noise_message(
     likelihood, y = loo.likelihood, loo.y
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 2:
-        return "y has two values; use SGLDLogisticRegression"
+        return _TWO_VALUES
     if counts.max() > _SAME * len(y):  # t-distributed noise does not fit such rows
         return (
             f"{100 * counts.max() / len(y):.0f} % of the rows have the same y; model apart "

@@ -94,6 +94,11 @@ def two(rng, X, wrong):
     return labels(rng, np.column_stack([np.zeros(len(X)), eta]))
 
 
+def labels_for_counts(rng, X, wrong):
+    rate = np.exp(0.5 * X[:, 0])
+    return (rng.random(len(X)) < rate / (1.0 + rate)).astype(int) if wrong else rng.poisson(rate)
+
+
 def three(rng, X, wrong):
     x = np.sign(X[:, 0]) * 3.0 * (np.abs(X[:, 0]) < 0.5) if wrong else X[:, 0]
     return labels(rng, np.column_stack([-4.0 * x, np.zeros(len(X)), 4.0 * x]))
@@ -118,6 +123,7 @@ PLANTED = {
     "positive": (GAMMA, positive, r"otherwise than the model says, and 50 % .* \d\d %; check"),
     "overdispersed": (COUNTS, overdispersed, r"variance of the numbers is \d\.\d times"),
     "underdispersed": (COUNTS, underdispersed, r"variance of the numbers is 0\.\d+ times"),
+    "labels for counts": (COUNTS, labels_for_counts, "y has two values; use SGLDLogisticRegr"),
     "two classes": (LABELS, two, "of the second class, and the model says"),
     "three classes": (LABELS, three, "have their likeliest label, and the model says"),
 }
