@@ -815,7 +815,8 @@ class PredictiveDistribution:
             p = np.empty((len(rest), likelihood.n_classes))
             directions = spread.directions
             if directions is not None and len(rest) >= _PROBED * _PROBE:
-                cubature = Cubature(directions, own, share)
+                with one_blas_thread():
+                    cubature = Cubature(directions, own, share)
                 if len(cubature.weights) <= _NODES * len(share):
                     p, rest = self._probability_at_nodes(spread, cubature, means_of, X, row_values)
             if len(rest):
@@ -873,7 +874,9 @@ class PredictiveDistribution:
         ends = np.searchsorted(bend[order], [0.0, *_TRIED])
         for n, first, last in zip(_TRIED.values(), ends, ends[1:], strict=False):
             rows = order[first:last]
-            if len(rows) and (moved := cubature.moved_draws(n)):
+            with one_blas_thread():
+                moved = cubature.moved_draws(n) if len(rows) else None
+            if moved:
                 (directions, own, weight), of_rows = moved, (X[rows], row_values[rows], p[rows])
                 directions = directions.astype(np.float32)
                 errors = self._by_blocks(errors_of, 2, *of_rows, each=directions[:, 0].size)
