@@ -38,6 +38,7 @@ _OF_DENSITY = {1: 1e-4, 2: 1e-3}  # relative, by the number of predictors
 # relative, of rows that all draws predict, and as some of the draws tell of the others; with what
 # these draws miss, up to 2e-3. The error of 4,000 draws is 5e-3 if log odds have sd 0.3
 _OF_PROBABILITY = 5e-4
+_ROUGH = 2.5e-4  # error from which on third moments may be those of some of the draws
 _OF_MOMENTS = 1e-4  # in sds of an observation at the mean parameters
 _MOST_POINTS = 16  # of a row, of which each has an estimate of its error
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
@@ -541,6 +542,8 @@ class PredictiveDistribution:
                 each = 4 * quadrature.n_nodes + 8 * spread.n_coordinates
                 return map_blocks(values_of, len(rows), block_size(each))
 
+        # a whole number may move by a small error of its level
+        rough = error >= _ROUGH and not likelihood.whole
         K, n_rows = self.predictor.n_predictors, X.shape[0]
         z_size = K * len(share)
         directions = spread.directions
@@ -559,7 +562,7 @@ class PredictiveDistribution:
                 if quadrature.n_nodes > _NODES * len(share):
                     counts[rows] = 0
                     continue
-                by_moments = None if directions is None else quadrature.by_moments(directions)
+                by_moments = directions is not None and quadrature.by_moments(directions, rough)
                 if len(rows) > 4 * _PROBE:  # a few rows tell whether all are worth their time
                     over = values_at(rows[:: len(rows) // _PROBE])[:, -1] / error
                     if not np.mean(over <= 1.0) > 0.5:

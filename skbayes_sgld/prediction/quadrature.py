@@ -320,19 +320,20 @@ class Quadrature:
         return self._at(center, sd, root, slope, self._moments(z, values), beyond)
 
     def by_moments(
-        self, directions: Array
+        self, directions: Array, may_be_rough: bool = False
     ) -> Callable[[Array, Array, Array], tuple[Array, Array, Array]] | None:
         """Function as :meth:`__call__`, for z of products with the directions; None if it is slow.
 
         It takes the coefficients ``(K, n, m)`` of the directions ``(K, m, S)`` in place of z.
         Moments of second order are quadratic forms of the coefficients, which take a tenth of the
-        time of sums over the draws. Those of third order, if there are four nodes, are sums over
-        some of the draws. Nodes may be beyond the draws.
+        time of sums over the draws. They suffice for up to three nodes. If weights ``may_be_rough``,
+        four nodes have moments of third order over some of the draws. Nodes may be beyond the
+        draws.
         """
         own, (K, m, S), n = self._own, directions.shape, len(self._rule.nodes)
         known = own.white.shape[1]
         D, has_third = K * m + known, n == _OF_SECOND_MOMENTS + 1
-        most = _OF_SECOND_MOMENTS + (np.ptp(self._share) == 0.0)
+        most = _OF_SECOND_MOMENTS + (may_be_rough and np.ptp(self._share) == 0.0)
         if n > most or (1 + known) * D * _FORMS > S:
             return None
         every = np.concatenate([*directions, own.white.T])

@@ -99,7 +99,8 @@ def test_second_moments_are_left_if_they_take_longer_than_the_draws():
     own_nodes = OwnNodes(own, share, ERROR)
     directions = np.random.default_rng(0).standard_normal((1, 40, 400))
     assert Quadrature(3, 1, share, own_nodes, False).by_moments(directions)
-    assert not Quadrature(5, 1, share, own_nodes, False).by_moments(directions)
+    assert Quadrature(4, 1, share, own_nodes, False).by_moments(directions, True)
+    assert not Quadrature(4, 1, share, own_nodes, False).by_moments(directions)
     assert not Quadrature(3, 1, share, own_nodes, False).by_moments(np.tile(directions, (1, 2, 1)))
 
 
@@ -113,7 +114,8 @@ def test_third_moments_of_four_nodes_are_those_of_some_draws(K):
     center, sd = coordinates[..., -1].copy(), np.sqrt(spread.variance(coordinates))
     coordinates /= sd[..., None]
     quadrature = Quadrature(4, K, share, OwnNodes(own, share, ERROR), False)
-    u, weights, _ = quadrature.by_moments(spread.directions)(center, sd, coordinates[..., :-1])
+    nodes_at = quadrature.by_moments(spread.directions, True)
+    u, weights, _ = nodes_at(center, sd, coordinates[..., :-1])
     at_nodes = (u - center.T[..., None]) / sd.T[..., None]
     draws = ((predictor(X) - center[..., None]) / sd[..., None]).swapaxes(0, 1)
     for a, b in ((0, 0), (0, K - 1), (K - 1, 0)):
@@ -124,7 +126,7 @@ def test_third_moments_of_four_nodes_are_those_of_some_draws(K):
         assert a != b or np.polyfit(expected, found, 1)[0] > 0.6
     weighted = np.append(0.5, share[1:])
     unequal = Quadrature(4, K, weighted, OwnNodes(own, weighted / weighted.sum(), ERROR), False)
-    assert not unequal.by_moments(spread.directions)
+    assert not unequal.by_moments(spread.directions, True)
 
 
 @pytest.mark.parametrize("n", [3, 4])
