@@ -326,7 +326,7 @@ class Quadrature:
 
         It takes the coefficients ``(K, n, m)`` of the directions ``(K, m, S)`` in place of z.
         Moments of second order are quadratic forms of the coefficients, which take a tenth of the
-        time of sums over the draws. They suffice for up to three nodes. If weights ``may_be_rough``,
+        time of sums over the draws, and suffice for up to three nodes. If weights ``may_be_rough``,
         four nodes have moments of third order over some of the draws. Nodes may be beyond the
         draws.
         """
