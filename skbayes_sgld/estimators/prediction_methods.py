@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbayes_sgld._doors import Door
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.rows.reading import live_elsewhere
 
 P = ParamSpec("P")
@@ -65,7 +66,8 @@ def prediction_method(
         if out is not None or live_elsewhere(X):
             given = signature(method).bind(self, X, *args, **kwargs).arguments
             return _ELSEWHERE.open()(self, method.__name__, X, out, given)
-        predictions = method(self, X, *args, **kwargs)
+        with one_blas_thread():  # once, and not for each part of a prediction
+            predictions = method(self, X, *args, **kwargs)
         are_labels = method.__name__ == "predict" and hasattr(self, "classes_")
         return _in_single(predictions) if _is_single(X) and not are_labels else predictions
 

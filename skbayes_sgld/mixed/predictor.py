@@ -14,7 +14,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor, Spread
 
 _MOST_COLUMNS = 150  # of effects: products with more take as long as reading those of labels
-_ROWS_PER_EFFECT = 8  # with fewer, linear predictors of the columns do not factor the draws
+_ROWS_PER_EFFECT = 8
 
 
 class MixedPredictor(Predictor):
