@@ -36,7 +36,7 @@ _OF_QUANTILE, _OF_COUNT = 2.5e-4, 5e-4
 _OF_CDF = {1: 1e-4, 2: 2.5e-4}  # by the number of predictors
 _OF_DENSITY = {1: 1e-4, 2: 1e-3}  # relative, by the number of predictors
 # relative, of rows that all draws predict, and as some of the draws tell of the others; with what
-# these draws miss, up to 2e-3. The error of 4,000 draws is 5e-3 if log odds have sd 0.3
+# these miss, nearly always below 2e-3. The error of 4,000 draws is 5e-3 if log odds have sd 0.3
 _OF_PROBABILITY = 5e-4
 _ROUGH = 2.5e-4  # error from which on third moments may be those of some of the draws
 _OF_MOMENTS = 1e-4  # in sds of an observation at the mean parameters
