@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 PACKAGES = (
     *("skbayes-sgld", "numpy", "scipy", "scikit-learn", "arviz-stats"),
@@ -97,3 +99,17 @@ def _cpu() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or "unknown CPU"
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """One core and one thread of BLAS: threads that wait for each other count as processor time."""
+    every = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None  # on Linux
+    if every:
+        os.sched_setaffinity(0, {max(every)})
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        if every:
+            os.sched_setaffinity(0, every)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import numpy as np
 from scipy.special import expit
 
 import skbayes_sgld as sk
+from benchmarks._machine import one_core
 
 RESULTS = Path(__file__).parent / "results" / "checks.json"
 N, D = 10_000, 40
@@ -169,9 +169,8 @@ def main() -> None:
     parser.add_argument("families", nargs="*", help=", ".join(FAMILIES))
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     cells = []
-    with warnings.catch_warnings():
+    with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks are timed, whatever the fits say
         for family in options.families or FAMILIES:
             cells.append(measure(family))

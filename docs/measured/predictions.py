@@ -7,10 +7,8 @@ draws, labels with the probabilities of their classes.
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 from _figure import parse, show_rows
@@ -18,6 +16,7 @@ from _numbers import measured
 
 import skbayes_sgld
 from benchmarks._data import FAMILIES, of_family
+from benchmarks._machine import one_core
 
 _BOUND = 50.0  # goal, in microseconds a row
 _EXACT = 100  # rows: so few are summed over all draws
@@ -76,20 +75,6 @@ def bare(n, d):
             np.exp(block, out=block)
 
     return processor_time(n, product)[0]
-
-
-@contextmanager
-def one_core():
-    """One core for the process: threads that share a core count each other's waiting."""
-    if not hasattr(os, "sched_setaffinity"):  # on Linux
-        yield
-        return
-    every = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(every)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, every)
 
 
 def main(arguments=None):
